@@ -1,0 +1,174 @@
+"""Reading and writing of reference tables: ``.npz``, ``.parquet`` and wide ``.csv``."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+import pandas as pd
+
+from gp_eval._files import atomic_write
+from gp_eval.data.validation import DuplicateModels, Missing
+from gp_eval.errors import DataError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from gp_eval.data.references import References
+
+__all__ = ["read_references", "write_references"]
+
+_META = b"gp_eval"
+
+
+class _Policies(TypedDict):
+    missing: Missing
+    duplicate_models: DuplicateModels
+
+
+def read_references(
+    path: Path, *, missing: Missing, duplicate_models: DuplicateModels
+) -> References:
+    """Read a reference table; the format follows from the suffix.
+
+    Raises:
+        DataError: For a file that is not there, of another format or damaged.
+    """
+    readers = {".npz": _read_npz, ".parquet": _read_parquet, ".csv": _read_csv}
+    if path.suffix not in readers:
+        raise DataError(f"path: expected one of {list(readers)}, got {str(path)!r}")
+    if not path.is_file():
+        raise DataError(f"path: no such file: {str(path)!r}")
+    policies: _Policies = {"missing": missing, "duplicate_models": duplicate_models}
+    return readers[path.suffix](path, policies)
+
+
+def write_references(references: References, path: Path) -> None:
+    """Write a reference table in one atomic step; the suffix gives the format."""
+    writers = {".npz": _to_npz, ".parquet": _to_parquet}
+    if path.suffix not in writers:
+        raise DataError(f"path: expected one of {list(writers)}, got {str(path)!r}")
+    atomic_write(path, writers[path.suffix](references))
+
+
+def _build(arrays: dict[str, Any], meta: dict[str, Any], policies: _Policies) -> References:
+    from gp_eval.data.references import References
+
+    return References(
+        arrays["scores"],
+        [str(i) for i in arrays["item_ids"]],
+        [str(m) for m in arrays["model_ids"]],
+        item_weights=arrays.get("item_weights"),
+        groups=arrays.get("groups"),
+        probabilities=arrays.get("probs"),
+        labels=arrays.get("labels"),
+        meta=meta,
+        **policies,
+    )
+
+
+def _read_npz(path: Path, policies: _Policies) -> References:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"path: {str(path)!r} is not a readable .npz: {error}") from error
+    absent = [k for k in ("scores", "item_ids", "model_ids") if k not in arrays]
+    if absent:
+        raise DataError(f"path: {str(path)!r} lacks the arrays {absent}")
+    if "groups" not in arrays and "category" in arrays:
+        arrays["groups"] = arrays["category"]
+    if "groups" in arrays:
+        arrays["groups"] = [str(g) for g in arrays["groups"]]
+    meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
+    return _build(arrays, meta, policies)
+
+
+def _to_npz(references: References) -> bytes:
+    arrays: dict[str, Any] = {
+        "scores": references.scores.numpy(),
+        "item_ids": np.array(references.items),
+        "model_ids": np.array(references.models),
+        "meta": np.array(json.dumps(references.meta)),
+    }
+    if references.is_weighted:
+        arrays["item_weights"] = references.item_weights.numpy()
+    if references.groups is not None:
+        arrays["groups"] = np.array(references.groups)
+    if references.probabilities is not None:
+        arrays["probs"] = references.probabilities.numpy()
+    if references.labels is not None:
+        arrays["labels"] = references.labels.numpy()
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Parquet files need pyarrow: pip install 'gp-eval[parquet]', or use .npz"
+        ) from error
+    return pyarrow
+
+
+def _read_parquet(path: Path, policies: _Policies) -> References:
+    arrow = _pyarrow()
+    try:
+        table = arrow.parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"path: {str(path)!r} is not readable: {error}") from error
+    raw = (table.schema.metadata or {}).get(_META)
+    if raw is None:
+        frame = table.to_pandas()
+        if isinstance(frame.index, pd.RangeIndex):
+            frame = frame.set_index(frame.columns[0])
+        return _from_wide(frame, policies)
+    extra = json.loads(raw)
+    names = [name for name in table.column_names if name != "item"]
+    arrays = {
+        "scores": np.column_stack([table[name].to_numpy() for name in names]),
+        "item_ids": table["item"].to_pylist(),
+        "model_ids": names,
+        **{k: v for k, v in extra.items() if k in ("item_weights", "groups", "labels")},
+    }
+    return _build(arrays, extra["meta"], policies)
+
+
+def _to_parquet(references: References) -> bytes:
+    arrow = _pyarrow()
+    if "item" in references.models:
+        raise DataError("models: 'item' is the name of the id column in Parquet files")
+    extra: dict[str, Any] = {"meta": references.meta}
+    if references.is_weighted:
+        extra["item_weights"] = references.item_weights.tolist()
+    if references.groups is not None:
+        extra["groups"] = list(references.groups)
+    if references.labels is not None:
+        extra["labels"] = references.labels.tolist()
+    columns = {"item": arrow.array(references.items)}
+    for k, name in enumerate(references.models):
+        columns[name] = arrow.array(references.scores[:, k].numpy())
+    table = arrow.table(columns)
+    table = table.replace_schema_metadata({_META: json.dumps(extra).encode()})
+    buffer = io.BytesIO()
+    arrow.parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _read_csv(path: Path, policies: _Policies) -> References:
+    try:
+        frame = pd.read_csv(path, index_col=0, dtype={0: str})
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
+        raise DataError(f"path: {str(path)!r} is not a wide CSV: {error}") from error
+    return _from_wide(frame, policies)
+
+
+def _from_wide(frame: pd.DataFrame, policies: _Policies) -> References:
+    from gp_eval.data.references import References
+
+    return References.from_frame(frame, **policies)

@@ -1,0 +1,5 @@
+"""Prior means over reference score vectors."""
+
+from gp_eval.means.reference import ReferenceMean
+
+__all__ = ["ReferenceMean"]
