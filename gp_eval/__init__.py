@@ -1,0 +1,83 @@
+"""gp_eval: a model's full-benchmark score from a few adaptively chosen items.
+
+Names are imported when they are first used, so that ``gp-eval --help`` and the readers
+of log files do not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gp_eval.acquisition import RandomSelection, qPerformanceInformationGain
+    from gp_eval.data import Buckets, References
+    from gp_eval.kernels import ReferenceScoreKernel
+    from gp_eval.likelihoods import BucketGaussianLikelihood
+    from gp_eval.loop import EvaluationLoop, Result, evaluate
+    from gp_eval.means import ReferenceMean
+    from gp_eval.models import (
+        BayesAME,
+        BucketGP,
+        Performance,
+        PerformanceModel,
+        SequentialBucketModel,
+        make_model,
+        register_model,
+    )
+    from gp_eval.session import Session
+    from gp_eval.stopping import StoppingRule
+
+_HOMES = {
+    "BayesAME": "models",
+    "BucketGP": "models",
+    "BucketGaussianLikelihood": "likelihoods",
+    "Buckets": "data",
+    "EvaluationLoop": "loop",
+    "Performance": "models",
+    "PerformanceModel": "models",
+    "RandomSelection": "acquisition",
+    "ReferenceMean": "means",
+    "ReferenceScoreKernel": "kernels",
+    "References": "data",
+    "Result": "loop",
+    "SequentialBucketModel": "models",
+    "Session": "session",
+    "StoppingRule": "stopping",
+    "evaluate": "loop",
+    "make_model": "models",
+    "qPerformanceInformationGain": "acquisition",
+    "register_model": "models",
+}
+
+__all__ = [
+    "BayesAME",
+    "BucketGP",
+    "BucketGaussianLikelihood",
+    "Buckets",
+    "EvaluationLoop",
+    "Performance",
+    "PerformanceModel",
+    "RandomSelection",
+    "ReferenceMean",
+    "ReferenceScoreKernel",
+    "References",
+    "Result",
+    "SequentialBucketModel",
+    "Session",
+    "StoppingRule",
+    "evaluate",
+    "make_model",
+    "qPerformanceInformationGain",
+    "register_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gp_eval' has no attribute {name!r}")
+    return getattr(import_module(f"gp_eval.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

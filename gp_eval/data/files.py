@@ -52,7 +52,9 @@ def write_references(references: References, path: Path) -> None:
     atomic_write(path, writers[path.suffix](references))
 
 
-def _build(arrays: dict[str, Any], meta: dict[str, Any], policies: _Policies) -> References:
+def _build(
+    arrays: dict[str, Any], meta: dict[str, Any], policies: _Policies
+) -> References:
     from gp_eval.data.references import References
 
     return References(
@@ -73,7 +75,9 @@ def _read_npz(path: Path, policies: _Policies) -> References:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"path: {str(path)!r} is not a readable .npz: {error}") from error
+        raise DataError(
+            f"path: {str(path)!r} is not a readable .npz: {error}"
+        ) from error
     absent = [k for k in ("scores", "item_ids", "model_ids") if k not in arrays]
     if absent:
         raise DataError(f"path: {str(path)!r} lacks the arrays {absent}")

@@ -56,6 +56,7 @@ class ReferenceScoreKernel(Kernel):
         torch.Size([5, 5])
     """
 
+    weights: Tensor
     has_lengthscale = False
     is_stationary = True
 
@@ -73,7 +74,10 @@ class ReferenceScoreKernel(Kernel):
         super().__init__(batch_shape=batch_shape, active_dims=active_dims)
         if weights is not None and not bool((weights >= 0).all()):
             raise ValueError(f"weights: expected values >= 0, got {weights.tolist()}")
-        for name, constraint in (("alpha", alpha_constraint), ("beta", beta_constraint)):
+        for name, constraint in (
+            ("alpha", alpha_constraint),
+            ("beta", beta_constraint),
+        ):
             self.register_parameter(
                 f"raw_{name}", torch.nn.Parameter(torch.ones(*self.batch_shape, 1, 1))
             )
@@ -91,6 +95,7 @@ class ReferenceScoreKernel(Kernel):
 
     @property
     def alpha(self) -> Tensor:
+        """Prior variance."""
         return self.raw_alpha_constraint.transform(self.raw_alpha)
 
     @alpha.setter
@@ -99,6 +104,7 @@ class ReferenceScoreKernel(Kernel):
 
     @property
     def beta(self) -> Tensor:
+        """Inverse squared length scale."""
         return self.raw_beta_constraint.transform(self.raw_beta)
 
     @beta.setter
@@ -110,7 +116,9 @@ class ReferenceScoreKernel(Kernel):
         # as_tensor in the parameter's dtype: GPyTorch's setters go through float32.
         value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
         constraint = getattr(self, f"{raw_name}_constraint")
-        self.initialize(**{raw_name: constraint.inverse_transform(value).expand_as(raw)})
+        self.initialize(
+            **{raw_name: constraint.inverse_transform(value).expand_as(raw)}
+        )
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         saved = state_dict.get(f"{prefix}weights")

@@ -74,6 +74,8 @@ class BucketGaussianLikelihood(_GaussianLikelihoodBase):
     Args:
         count_dim: The input column that holds the bucket size ``N_b``; default the
             last one.
+        noise: Initial :math:`\sigma^2`, in squared score units; default the paper's
+            value for buckets of several items.
         noise_constraint: Constraint on :math:`\sigma^2`; default at least ``1e-4``.
         noise_prior: Prior on :math:`\sigma^2`.
         batch_shape: Batch shape of :math:`\sigma^2`.
@@ -83,6 +85,7 @@ class BucketGaussianLikelihood(_GaussianLikelihoodBase):
         self,
         *,
         count_dim: int = -1,
+        noise: float = 0.1,
         noise_constraint: Interval | None = None,
         noise_prior: Prior | None = None,
         batch_shape: torch.Size | None = None,
@@ -94,6 +97,7 @@ class BucketGaussianLikelihood(_GaussianLikelihoodBase):
             batch_shape=torch.Size() if batch_shape is None else batch_shape,
         )
         super().__init__(noise_covar=noise_covar)
+        self.noise = noise
 
     @property
     def noise(self) -> Tensor:

@@ -21,6 +21,8 @@ class ReferenceMean(Mean):
         weights: A ``K``-dim tensor of reference weights with sum 1.
     """
 
+    weights: Tensor
+
     def __init__(self, *, weights: Tensor | None = None) -> None:
         super().__init__()
         # An empty tensor stands for Eq. (1), so that state dicts always hold the key.

@@ -1,0 +1,7 @@
+"""Selection of items, written as BoTorch acquisition functions."""
+
+from gp_eval.acquisition.information_gain import qPerformanceInformationGain
+from gp_eval.acquisition.random import RandomSelection
+from gp_eval.acquisition.select import select_items
+
+__all__ = ["RandomSelection", "qPerformanceInformationGain", "select_items"]

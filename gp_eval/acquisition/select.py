@@ -1,0 +1,96 @@
+"""From an acquisition function to the next items, with one rule for ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from torch import Tensor
+
+__all__ = ["SupportsLookahead", "select_items"]
+
+TIE = 1e-12
+
+
+@runtime_checkable
+class SupportsLookahead(Protocol):
+    """A model that can condition its variances on items without scores."""
+
+    def lookahead(self) -> AbstractContextManager[Callable[[int], None]]:
+        """A context that yields a function adding one item."""
+
+
+def select_items(
+    acquisition: AcquisitionFunction,
+    available: Tensor,
+    *,
+    q: int,
+    pending: Sequence[int] = (),
+    same_as: Tensor,
+    rank: Tensor,
+) -> list[int]:
+    """The next ``q`` items, one after the other (greedy), given pending ones.
+
+    Ties within a relative ``1e-12``: binary scores give exact ties, which rounding
+    would break differently on every device. The lowest item index wins; among the
+    tied items of its bucket the one of lowest ``rank`` does, for items of one bucket
+    are the same to the model.
+
+    Args:
+        acquisition: What to maximise over item indices, ``b x 1 x 1``.
+        available: Items that may be chosen, booleans of shape ``N``; not changed.
+        q: Number of items; fewer are returned if there are not so many.
+        pending: Items asked before whose scores are not known yet.
+        same_as: Bucket of each item, shape ``N``.
+        rank: Order of the items of a bucket, shape ``N``.
+    """
+    available = available.clone()
+    chosen: list[int] = []
+
+    def choose() -> int | None:
+        candidates = torch.nonzero(available)
+        if candidates.shape[0] == 0:
+            return None
+        with torch.no_grad():
+            values = acquisition(candidates.unsqueeze(-1).to(torch.float64))
+        item = _best(values, candidates.squeeze(-1), same_as, rank)
+        available[item] = False
+        return item
+
+    if q == 1 and not pending:
+        item = choose()
+        return [] if item is None else [item]
+    model = getattr(acquisition, "model", None)
+    if isinstance(model, SupportsLookahead):
+        with model.lookahead() as add:
+            for item in pending:
+                add(item)
+            while len(chosen) < q and (item := choose()) is not None:
+                chosen.append(item)
+                if len(chosen) < q:
+                    add(item)
+        return chosen
+    while len(chosen) < q:
+        waiting = [*pending, *chosen]
+        points = torch.tensor(waiting, dtype=torch.float64, device=available.device)
+        acquisition.set_X_pending(points.unsqueeze(-1) if waiting else None)
+        item = choose()
+        if item is None:
+            break
+        chosen.append(item)
+    acquisition.set_X_pending(None)
+    return chosen
+
+
+def _best(values: Tensor, candidates: Tensor, same_as: Tensor, rank: Tensor) -> int:
+    """The candidate of the highest value by the tie rule above."""
+    best = values.max()
+    tied = candidates[values >= best - TIE * best.abs()]
+    first = int(tied[0])
+    if tied.shape[0] == 1:
+        return first
+    tied = tied[same_as[tied] == same_as[first]]
+    return int(tied[rank[tied].argmin()])

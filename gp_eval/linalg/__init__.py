@@ -1,0 +1,23 @@
+"""Exact Gaussian conditioning on the bucket table, in double precision."""
+
+from gp_eval.linalg.cholesky import cholesky
+from gp_eval.linalg.kernel_table import (
+    DenseKernelTable,
+    KernelTable,
+    ReferenceKernelTable,
+    make_kernel_table,
+)
+from gp_eval.linalg.leave_one_out import leave_one_out
+from gp_eval.linalg.observations import Observations
+from gp_eval.linalg.row_append import RowAppendPosterior
+
+__all__ = [
+    "DenseKernelTable",
+    "KernelTable",
+    "Observations",
+    "ReferenceKernelTable",
+    "RowAppendPosterior",
+    "cholesky",
+    "leave_one_out",
+    "make_kernel_table",
+]

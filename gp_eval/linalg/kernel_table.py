@@ -1,0 +1,152 @@
+"""The prior covariance of all buckets: a kernel evaluated on the bucket table."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from gp_eval.kernels import ReferenceScoreKernel
+from gp_eval.settings import exact_inference
+
+__all__ = [
+    "DenseKernelTable",
+    "KernelTable",
+    "ReferenceKernelTable",
+    "has_closed_form",
+    "make_kernel_table",
+    "squared_distances",
+]
+
+
+class KernelTable(Protocol):
+    """Prior covariance ``Sigma`` of the ``B`` bucket abilities."""
+
+    def refresh(self) -> None:
+        """Take over the kernel's present hyperparameters."""
+
+    def row(self, bucket: int) -> Tensor:
+        """Row ``Sigma[bucket]``, shape ``B``."""
+
+    def block(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
+        """Block ``Sigma[rows][:, columns]``."""
+
+    def diagonal(self) -> Tensor:
+        """Prior variances, shape ``B``."""
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Product ``Sigma @ vector``, shape ``B``."""
+
+
+def squared_distances(kernel: ReferenceScoreKernel, phi: Tensor) -> Tensor:
+    """Weighted squared distances of score vectors ``B x K``, shape ``B x B``."""
+    if kernel.weights.numel():
+        phi = phi * kernel.weights.sqrt()
+    # The quadratic expansion would lose half the digits of small distances.
+    mode = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(phi, phi, compute_mode=mode).square_()
+
+
+def has_closed_form(kernel: Kernel) -> bool:
+    """Whether the kernel is Eq. (1) in the paper's own parameters, without priors."""
+    return (
+        type(kernel) is ReferenceScoreKernel
+        and kernel.batch_shape == torch.Size()
+        and kernel.active_dims is None
+        and not any(True for _ in kernel.named_priors())
+        and all(not constraint.enforced for constraint in kernel.constraints())
+    )
+
+
+def make_kernel_table(kernel: Kernel, phi: Tensor) -> KernelTable:
+    """The leanest table for this kernel on score vectors ``B x K``."""
+    if has_closed_form(kernel):
+        return ReferenceKernelTable(kernel, phi)
+    return DenseKernelTable(kernel, phi)
+
+
+class DenseKernelTable:
+    """Any GPyTorch kernel, evaluated once per change of its hyperparameters.
+
+    Args:
+        kernel: A kernel over ``phi`` without batch dimensions.
+        phi: Score vectors, ``B x K``.
+    """
+
+    def __init__(self, kernel: Kernel, phi: Tensor) -> None:
+        self.kernel, self.phi = kernel, phi
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Evaluate the kernel on all pairs of buckets."""
+        with torch.no_grad(), exact_inference():
+            self._table = self.kernel(self.phi).to_dense()
+        size = self.phi.shape[0]
+        if self._table.shape != (size, size):
+            raise ValueError(
+                f"covar_module: expected a {size} x {size} covariance of the buckets, "
+                f"got shape {tuple(self._table.shape)}"
+            )
+
+    def row(self, bucket: int) -> Tensor:
+        """Row ``Sigma[bucket]``, shape ``B``."""
+        return self._table[bucket]
+
+    def block(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
+        """Block ``Sigma[rows][:, columns]``."""
+        return self._table[rows][:, columns]
+
+    def diagonal(self) -> Tensor:
+        """Prior variances, shape ``B``."""
+        return self._table.diagonal()
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Product ``Sigma @ vector``, shape ``B``."""
+        return self._table @ vector
+
+
+class ReferenceKernelTable:
+    """Eq. (1) on demand from one table of squared distances.
+
+    The distances never change, so a change of hyperparameters costs nothing and the
+    covariance itself is never stored.
+
+    Args:
+        kernel: The kernel whose hyperparameters are used.
+        phi: Score vectors, ``B x K``.
+    """
+
+    def __init__(self, kernel: ReferenceScoreKernel, phi: Tensor) -> None:
+        self.kernel = kernel
+        self.distances = squared_distances(kernel, phi)
+        self.n_references = phi.shape[-1]
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over ``alpha`` and ``beta``."""
+        self._alpha = self.kernel.alpha.detach().squeeze()
+        self._rate = -self.kernel.beta.detach().squeeze() / self.n_references
+
+    def _covariance(self, distances: Tensor) -> Tensor:
+        return (distances * self._rate).exp_().mul_(self._alpha)
+
+    def row(self, bucket: int) -> Tensor:
+        """Row ``Sigma[bucket]``, shape ``B``."""
+        return self._covariance(self.distances[bucket])
+
+    def block(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
+        """Block ``Sigma[rows][:, columns]``."""
+        if isinstance(columns, slice):
+            return self._covariance(self.distances[:, columns][rows])
+        return self._covariance(self.distances[rows.unsqueeze(-1), columns])
+
+    def diagonal(self) -> Tensor:
+        """Prior variances, shape ``B``."""
+        return self._alpha.repeat(self.distances.shape[0])
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Product ``Sigma @ vector``, shape ``B``, in blocks of rows."""
+        blocks = self.distances.split(512)
+        return torch.cat([self._covariance(block) @ vector for block in blocks])

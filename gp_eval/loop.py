@@ -1,0 +1,214 @@
+"""The sequential process: choose an item, take its score, decide whether to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from gp_eval.acquisition import select_items
+from gp_eval.data import References
+from gp_eval.models.protocol import PerformanceModel
+from gp_eval.models.registry import make_model
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate"]
+
+StopReason = Literal["converged", "max_items", "complete"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where a run stands.
+
+    Attributes:
+        target: Name of the evaluated model.
+        mean: Estimate of the full-benchmark score, in score units.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
+        n: Evaluated items.
+        N: Items of the benchmark.
+        stop_reason: ``"converged"`` (both conditions hold), ``"max_items"`` (the
+            budget is spent), ``"complete"`` (nothing is left), or ``None``.
+        items: Evaluated items in their order.
+        estimates: Estimate after each item.
+        widths: Width of the 95 % interval after each item.
+    """
+
+    target: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    N: int
+    stop_reason: StopReason | None
+    items: list[str] = field(repr=False)
+    estimates: list[float] = field(repr=False)
+    widths: list[float] = field(repr=False)
+
+    @property
+    def width(self) -> float:
+        """Full width of the 95 % interval."""
+        return self.high - self.low
+
+
+class EvaluationLoop:
+    """Algorithm 1 as a state machine in memory, for any model of the harness.
+
+    Items asked and not yet told are pending: they are never asked again, and the next
+    choice is made as if they were evaluated already. Until the next hyperparameter
+    update ``ask(q)`` therefore equals ``q`` single asks.
+
+    Args:
+        model: The belief about the target.
+        references: The references it was built from.
+        stop: When to stop.
+        seed: Fixes the order of random selection and of items within a bucket.
+    """
+
+    def __init__(
+        self,
+        model: PerformanceModel,
+        references: References,
+        *,
+        stop: StoppingRule,
+        seed: int = 0,
+    ) -> None:
+        self.model, self.stop = model, stop
+        n_items = len(references.items)
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(n_items, generator=generator)
+        self._order: list[int] = order.tolist()
+        self._rank = torch.argsort(order)
+        self._same_as = _groups_of_equal_items(references)
+        self._available = torch.ones(n_items, dtype=torch.bool)
+        self.n_items = n_items
+        self.pending: dict[int, None] = {}
+        self.scores: dict[int, float] = {}
+        self.estimates: list[float] = []
+        self.widths: list[float] = []
+        self.stop_reason: StopReason | None = None
+        self._assess()
+
+    @property
+    def n(self) -> int:
+        """Evaluated items."""
+        return len(self.scores)
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has stopped."""
+        return self.stop_reason is not None
+
+    def ask(self, q: int = 1) -> list[int]:
+        """The next ``q`` items; fewer near the end, none once stopped."""
+        q = min(q, self._left_to_ask())
+        if self.done or q < 1:
+            return []
+        acquisition = self.model.acquisition()
+        if acquisition is None:
+            chosen = [i for i in self._order if self._available[i]][:q]
+        else:
+            chosen = select_items(
+                acquisition,
+                self._available,
+                q=q,
+                pending=list(self.pending),
+                same_as=self._same_as,
+                rank=self._rank,
+            )
+        for item in chosen:
+            self.reserve(item)
+        return chosen
+
+    def reserve(self, item: int) -> None:
+        """Count an item as asked."""
+        self.pending[item] = None
+        self._available[item] = False
+
+    def tell(self, item: int, score: float) -> None:
+        """Take in the score of an item, asked or not, and see whether to stop."""
+        value = torch.tensor([score], dtype=torch.float64)
+        self.model.condition(torch.tensor([item]), value)
+        self.pending.pop(item, None)
+        self._available[item] = False
+        self.scores[item] = score
+        self._assess()
+
+    def _left_to_ask(self) -> int:
+        budget = self.n_items
+        if self.stop.max_items is not None:
+            budget = min(budget, self.stop.max_items)
+        return budget - self.n - len(self.pending)
+
+    def _assess(self) -> None:
+        belief = self.model.performance()
+        self.estimate, self.width = float(belief.mean), float(belief.width())
+        if not self.n:
+            return
+        self.estimates.append(self.estimate)
+        self.widths.append(self.width)
+        if self.done:
+            return
+        if self.n == self.n_items:
+            self.stop_reason = "complete"
+        elif self.stop.met(self.estimates, self.width):
+            self.stop_reason = "converged"
+        elif self.stop.max_items is not None and self.n >= self.stop.max_items:
+            self.stop_reason = "max_items"
+
+    def result(self, target: str, items: tuple[str, ...]) -> Result:
+        """Where the run stands, with the given item ids."""
+        return Result(
+            target=target,
+            mean=self.estimate,
+            low=self.estimate - self.width / 2,
+            high=self.estimate + self.width / 2,
+            n=self.n,
+            N=self.n_items,
+            stop_reason=self.stop_reason,
+            items=[items[i] for i in self.scores],
+            estimates=list(self.estimates),
+            widths=list(self.widths),
+        )
+
+
+def _groups_of_equal_items(references: References) -> torch.Tensor:
+    """Group of each item; items of a group are the same to every reference."""
+    return torch.unique(references.scores, dim=0, return_inverse=True)[1]
+
+
+def evaluate(
+    references: References,
+    score: Callable[[str], float],
+    *,
+    target: str = "target",
+    model: str | PerformanceModel = "bayesame",
+    stop: StoppingRule | None = None,
+    seed: int = 0,
+) -> Result:
+    """Evaluate one target until the rule says stop, in memory.
+
+    For runs that must survive a kill, use :class:`~gp_eval.Session`.
+
+    Args:
+        references: Reference scores of the benchmark.
+        score: Runs the target on one item id and returns its score.
+        target: Name of the target.
+        model: A registered name, or a fresh model built from ``references``.
+        stop: Default :class:`~gp_eval.StoppingRule()`.
+        seed: Fixes the run.
+
+    Example:
+        >>> result = evaluate(references, lambda item: float(my_model_is_right(item)))
+        >>> print(result.mean, result.low, result.high, result.n)
+    """
+    if isinstance(model, str):
+        model = make_model(model, references)
+    loop = EvaluationLoop(model, references, stop=stop or StoppingRule(), seed=seed)
+    while not loop.done:
+        for item in loop.ask():
+            loop.tell(item, float(score(references.items[item])))
+    return loop.result(target, references.items)

@@ -1,0 +1,84 @@
+"""What every model of the harness can do, whatever method is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Protocol, runtime_checkable
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from torch import Tensor
+
+__all__ = ["Hyperparameters", "Performance", "PerformanceModel", "SupportsRefit"]
+
+Hyperparameters = dict[str, list[float]]
+"""Raw parameters of a model by name, flattened: what a session writes down."""
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Belief about the full-benchmark score ``R``.
+
+    Attributes:
+        mean: The reported estimate, in score units; a scalar, or of shape ``T``.
+        variance: Variance of ``R`` given the evaluated items, squared score units.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation of ``R``."""
+        return self.variance.sqrt()
+
+    def width(self, level: float = 0.95) -> Tensor:
+        """Full width of the central interval; the stopping rule's second quantity."""
+        return 2.0 * NormalDist().inv_cdf(0.5 + level / 2.0) * self.std
+
+    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """The interval of that width around the reported estimate."""
+        half = self.width(level) / 2.0
+        return self.mean - half, self.mean + half
+
+
+@runtime_checkable
+class PerformanceModel(Protocol):
+    """Belief about one target's benchmark score, updated by evaluated items.
+
+    Anything with these three methods runs in sessions, simulations and tables.
+    """
+
+    def condition(self, items: Tensor, scores: Tensor) -> None:
+        """Take in ``m`` more items (indices) and their scores, in place."""
+
+    def performance(self) -> Performance:
+        """Estimate and variance of the benchmark score."""
+
+    def acquisition(self) -> AcquisitionFunction | None:
+        """What to maximise over item indices; ``None`` for random selection."""
+
+
+@runtime_checkable
+class SupportsRefit(Protocol):
+    """A model that learns hyperparameters as items come in.
+
+    A session writes every update down and hands them back on resume, so that a replay
+    does not optimise again.
+    """
+
+    updates: dict[int, Hyperparameters]
+
+    def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
+        """Use these at the given ``n`` instead of optimising."""
+
+
+def as_items(items: Tensor | int, n_items: int) -> list[int]:
+    """Item indices as a checked list."""
+    indices = torch.as_tensor(items).reshape(-1).tolist()
+    wrong = [i for i in indices if not (0 <= i < n_items and i == int(i))]
+    if wrong:
+        raise ValueError(f"items: expected indices 0..{n_items - 1}, got {wrong[:5]}")
+    return [int(i) for i in indices]

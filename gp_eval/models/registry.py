@@ -1,0 +1,56 @@
+"""Models by name; a third party adds its own in one line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gp_eval.data import References
+from gp_eval.models.bayesame import BayesAME
+from gp_eval.models.protocol import PerformanceModel
+
+__all__ = ["make_model", "model_names", "register_model"]
+
+_MODELS: dict[str, Callable[..., PerformanceModel]] = {
+    "bayesame": BayesAME,
+    "bayesame-rs": partial(BayesAME, selection="random"),
+}
+
+
+def register_model(name: str, factory: Callable[..., PerformanceModel]) -> None:
+    """Make ``factory(references, **options)`` available under ``name``.
+
+    Raises:
+        ValueError: If the name is taken.
+    """
+    if name in _MODELS:
+        raise ValueError(f"name: {name!r} is registered already")
+    _MODELS[name] = factory
+
+
+def model_names() -> list[str]:
+    """Names of all registered models."""
+    return list(_MODELS)
+
+
+def make_model(name: str, references: References, **options: Any) -> PerformanceModel:
+    """A fresh model of one target.
+
+    Args:
+        name: One of :func:`model_names`.
+        references: Reference scores of the benchmark.
+        **options: Options of that model, such as ``noise`` or ``covar_module``.
+
+    Raises:
+        ValueError: For an unknown name or option, with the known ones.
+    """
+    if name not in _MODELS:
+        raise ValueError(f"model: expected one of {model_names()}, got {name!r}")
+    factory = _MODELS[name]
+    known = list(inspect.signature(factory).parameters)[1:]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ValueError(f"{name}: unknown options {unknown}; it takes {known}")
+    return factory(references, **options)

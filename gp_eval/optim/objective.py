@@ -1,0 +1,199 @@
+"""The negative log-marginal likelihood, Eq. (11) of the BayesAME paper."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from gp_eval.kernels import ReferenceScoreKernel
+from gp_eval.linalg.cholesky import cholesky
+from gp_eval.linalg.kernel_table import (
+    KernelTable,
+    ReferenceKernelTable,
+    has_closed_form,
+)
+from gp_eval.linalg.observations import Observations
+from gp_eval.settings import exact_inference
+
+__all__ = [
+    "AutogradObjective",
+    "ClosedFormObjective",
+    "Objective",
+    "make_objective",
+    "negative_log_marginal_likelihood",
+]
+
+
+class Objective(Protocol):
+    """A function of the kernel's trainable raw parameters, flattened to ``p``."""
+
+    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
+        """Name, present value, lower and upper bound of each raw parameter."""
+
+    def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and gradient (shape ``p``) at ``values`` (shape ``p``)."""
+
+
+def negative_log_marginal_likelihood(gram: Tensor, residual: Tensor) -> Tensor:
+    r"""Value of Eq. (11), in nats and without its ``log 2 pi`` term.
+
+    Args:
+        gram: Covariance of the observed values with noise, ``m x m``.
+        residual: Observed values minus prior mean, shape ``m``.
+    """
+    factor = cholesky(gram, name="covariance of the evaluated items")
+    white = torch.linalg.solve_triangular(factor, residual.unsqueeze(-1), upper=False)
+    return 0.5 * white.square().sum() + factor.diagonal().log().sum()
+
+
+def make_objective(
+    kernel: Kernel,
+    phi: Tensor,
+    prior_mean: Tensor,
+    observations: Observations,
+    *,
+    table: KernelTable | None = None,
+) -> Objective:
+    """Eq. (11) with the closed-form gradient where there is one, else by autograd.
+
+    Args:
+        kernel: Kernel over ``phi``.
+        phi: Score vectors, ``B x K``.
+        prior_mean: Prior mean, shape ``B``.
+        observations: The ``m`` observed values.
+        table: The kernel's table, whose distances are reused.
+    """
+    if not has_closed_form(kernel):
+        return AutogradObjective(kernel, phi, prior_mean, observations)
+    if not isinstance(table, ReferenceKernelTable):
+        table = ReferenceKernelTable(kernel, phi)
+    bucket = observations.bucket
+    return ClosedFormObjective(
+        kernel,
+        table.distances[bucket.unsqueeze(-1), bucket],
+        table.n_references,
+        observations.noise,
+        observations.value - prior_mean[bucket],
+    )
+
+
+class ClosedFormObjective:
+    r"""Eq. (11) of the kernel of Eq. (1), with its gradient in closed form.
+
+    With :math:`C = \alpha E + D`, :math:`E = \exp(-\beta \Delta / K)` and
+    :math:`Q = C^{-1} - a a^\top`, :math:`a = C^{-1} r`, the gradient is
+    :math:`\partial_\alpha = \operatorname{tr}(Q E) / 2` and
+    :math:`\partial_\beta = -\alpha \operatorname{tr}(Q (\Delta \circ E)) / 2K`: one
+    Cholesky factorisation and one inverse an evaluation.
+
+    Args:
+        kernel: The kernel whose parameters are meant.
+        distances: Squared distances of the observed buckets, ``m x m``.
+        n_references: ``K``.
+        noise: Noise variances, shape ``m``.
+        residual: Observed values minus prior mean, shape ``m``.
+    """
+
+    def __init__(
+        self,
+        kernel: ReferenceScoreKernel,
+        distances: Tensor,
+        n_references: int,
+        noise: Tensor,
+        residual: Tensor,
+    ) -> None:
+        self.kernel = kernel
+        self.distances = distances
+        self.n_references = n_references
+        self.noise = noise
+        self.residual = residual
+
+    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
+        """``raw_alpha`` and ``raw_beta`` with the bounds of their constraints."""
+        return _parameters(self.kernel)
+
+    def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and gradient with respect to ``(alpha, beta)``."""
+        alpha, beta = values
+        shape = (self.distances * (-beta / self.n_references)).exp_()
+        gram = alpha * shape
+        gram.diagonal().add_(self.noise)
+        factor = cholesky(gram, name="covariance of the evaluated items")
+        del gram
+        solved = torch.cholesky_solve(self.residual.unsqueeze(-1), factor)
+        value = 0.5 * self.residual @ solved.squeeze(-1)
+        value = value + factor.diagonal().log().sum()
+        # LAPACK hands back column-major storage; the transpose is the same matrix.
+        inner = torch.cholesky_inverse(factor).mT
+        del factor
+        inner.addmm_(solved, solved.T, alpha=-1).mul_(shape)
+        d_alpha = 0.5 * inner.sum()
+        slope = torch.dot(inner.reshape(-1), self.distances.reshape(-1))
+        return value, torch.stack([d_alpha, -0.5 * alpha / self.n_references * slope])
+
+
+class AutogradObjective:
+    """Eq. (11) of any GPyTorch kernel, minus its log priors, by autograd.
+
+    Args:
+        kernel: Kernel over ``phi``.
+        phi: Score vectors, ``B x K``.
+        prior_mean: Prior mean, shape ``B``.
+        observations: The ``m`` observed values.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        phi: Tensor,
+        prior_mean: Tensor,
+        observations: Observations,
+    ) -> None:
+        self.kernel = kernel
+        self.phi = phi[observations.bucket]
+        self.noise = observations.noise
+        self.residual = observations.value - prior_mean[observations.bucket]
+
+    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
+        """All raw parameters that require a gradient, with their bounds."""
+        return _parameters(self.kernel)
+
+    def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and gradient with respect to the raw parameters."""
+        parameters = [p for p in self.kernel.parameters() if p.requires_grad]
+        with torch.no_grad():
+            offset = 0
+            for parameter in parameters:
+                block = values[offset : offset + parameter.numel()]
+                parameter.copy_(block.view_as(parameter))
+                offset += parameter.numel()
+        with torch.enable_grad(), exact_inference():
+            gram = self.kernel(self.phi).to_dense() + torch.diag(self.noise)
+            value = negative_log_marginal_likelihood(gram, self.residual)
+            for _, module, prior, closure, _ in self.kernel.named_priors():
+                value = value - prior.log_prob(closure(module)).sum()
+            gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+        flat = [
+            torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)
+            for g, p in zip(gradients, parameters, strict=True)
+        ]
+        return value.detach(), torch.cat(flat)
+
+
+def _parameters(kernel: Kernel) -> list[tuple[str, Tensor, float, float]]:
+    """Trainable raw parameters with the bounds that a gradient step must keep."""
+    found = []
+    for name, parameter in kernel.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        constraint = kernel.constraint_for_parameter_name(name)
+        low, high = -torch.inf, torch.inf
+        if constraint is not None and not constraint.enforced:
+            # Constraints keep their bounds in float32; 1e-5 should mean 1e-5.
+            low = float(f"{float(constraint.lower_bound):.6g}")
+            high = float(f"{float(constraint.upper_bound):.6g}")
+        found.append((name, parameter, low, high))
+    return found

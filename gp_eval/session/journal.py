@@ -1,0 +1,144 @@
+"""The journal of a session, ``events.jsonl``: append, flush, fsync."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from gp_eval._files import sync_folder
+from gp_eval.errors import StateMismatchError
+
+__all__ = ["Ask", "Event", "Journal", "Tell", "Update", "now"]
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    time: str = Field(default_factory=now)
+
+
+class Ask(_Event):
+    """Items that were handed out."""
+
+    event: Literal["ask"] = "ask"
+    items: list[str]
+
+
+class Tell(_Event):
+    """The score of one item."""
+
+    event: Literal["tell"] = "tell"
+    item: str
+    score: float
+
+
+class Update(_Event):
+    """Hyperparameters fitted after ``n`` items; spares a replay the optimisation."""
+
+    event: Literal["update"] = "update"
+    n: int
+    hyperparameters: dict[str, list[float]]
+
+
+Event = Annotated[Ask | Tell | Update, Field(discriminator="event")]
+_ADAPTER: TypeAdapter[Ask | Tell | Update] = TypeAdapter(Event)
+
+
+class Journal:
+    """Events of a session, one JSON object a line with a checksum of its own.
+
+    A line cut off at the end of the file is what a kill during a write leaves: it was
+    never acknowledged, and is dropped. Any other damage is an error, so that no score
+    is lost or changed unnoticed.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self) -> None:
+        """Make the empty file.
+
+        Raises:
+            StateMismatchError: If there are events already.
+        """
+        if self.path.exists() and self.path.stat().st_size:
+            raise StateMismatchError(
+                f"{str(self.path)!r} holds events of a session whose session.json is "
+                "gone; restore that file or use another folder"
+            )
+        self.path.touch()
+        sync_folder(self.path.parent)
+
+    def append(self, events: list[Ask | Tell | Update]) -> None:
+        """Write events so that they survive a kill or a power cut from here on."""
+        if not events:
+            return
+        with self.path.open("ab") as file:
+            file.write(b"".join(_encode(event) for event in events))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, *, repair: bool) -> list[Ask | Tell | Update]:
+        """All events.
+
+        Args:
+            repair: Cut off an unfinished last line, so that appending is safe; only
+                for the one that holds the lock.
+
+        Raises:
+            StateMismatchError: For damage anywhere else, naming the line.
+        """
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            raise StateMismatchError(
+                f"{str(self.path)!r} is missing: the scores told are not there"
+            ) from None
+        complete = content.rfind(b"\n") + 1
+        if repair and complete < len(content):
+            with self.path.open("r+b") as file:
+                file.truncate(complete)
+                os.fsync(file.fileno())
+        lines = content[:complete].split(b"\n")[:-1]
+        return [self._decode(line, number + 1) for number, line in enumerate(lines)]
+
+    def _decode(self, line: bytes, number: int) -> Ask | Tell | Update:
+        try:
+            payload = line[:-_SEAL] + b"}"
+            if line[-_SEAL:] != _seal(payload):
+                raise ValueError("its checksum does not match")
+            # json, for the exact value of every float that json wrote.
+            return _ADAPTER.validate_python(json.loads(payload))
+        except (ValueError, ValidationError) as error:
+            raise StateMismatchError(
+                f"{str(self.path)!r}, line {number}: the line is damaged ({error}). "
+                "Restore the file from a copy; events are never dropped silently"
+            ) from error
+
+
+def _seal(payload: bytes) -> bytes:
+    """The end of a line: a checksum of the object without it."""
+    return b',"crc":"%08x"}' % zlib.crc32(payload)
+
+
+_SEAL = len(_seal(b""))
+
+
+def _encode(event: Ask | Tell | Update) -> bytes:
+    text = json.dumps(event.model_dump(), separators=(",", ":"), allow_nan=False)
+    payload = text.encode()
+    return payload[:-1] + _seal(payload) + b"\n"
