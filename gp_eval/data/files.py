@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -72,9 +74,9 @@ def _build(
 
 def _read_npz(path: Path, policies: _Policies) -> References:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise DataError(
             f"path: {str(path)!r} is not a readable .npz: {error}"
         ) from error

@@ -70,6 +70,8 @@ def check_scores(
 ) -> np.ndarray:
     """The scores as a checked ``N x K`` float64 array of our own."""
     try:
+        if torch.is_tensor(scores):
+            scores = scores.detach().cpu().numpy()
         table = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"scores: expected numbers, got {error}") from error

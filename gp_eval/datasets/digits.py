@@ -158,7 +158,7 @@ def _digits() -> _Digits:
 def _build(progress: bool) -> _Arrays:
     """Fit all classifiers; only the stored float16 values count from here on."""
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     digits, probabilities = _digits(), []
     # Many of the classifiers are cut short on purpose.

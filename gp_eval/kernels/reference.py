@@ -89,9 +89,11 @@ class ReferenceScoreKernel(Kernel):
             self.register_prior("alpha_prior", alpha_prior, _get_alpha, _set_alpha)
         if beta_prior is not None:
             self.register_prior("beta_prior", beta_prior, _get_beta, _set_beta)
-        # An empty tensor stands for Eq. (1), so that state dicts always hold the key.
-        empty = torch.empty(0)
-        self.register_buffer("weights", empty if weights is None else weights)
+        # Width 0 stands for Eq. (1), so that state dicts always hold the key; batch
+        # dimensions lead, as in every GPyTorch kernel, so that kernel[i] works.
+        weights = torch.empty(0) if weights is None else weights
+        shape = (*self.batch_shape, 1, weights.shape[-1])
+        self.register_buffer("weights", weights.expand(shape).clone())
 
     @property
     def alpha(self) -> Tensor:
@@ -140,7 +142,7 @@ class ReferenceScoreKernel(Kernel):
                 "ReferenceScoreKernel does not accept the last_dim_is_batch argument."
             )
         n_references = x1.shape[-1]
-        if self.weights.numel():
+        if self.weights.shape[-1]:
             if self.weights.shape[-1] != n_references:
                 raise ValueError(
                     f"weights: expected one per reference ({n_references}), "

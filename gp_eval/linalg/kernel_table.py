@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
 from torch import Tensor
 
 from gp_eval.kernels import ReferenceScoreKernel
@@ -15,6 +15,7 @@ __all__ = [
     "DenseKernelTable",
     "KernelTable",
     "ReferenceKernelTable",
+    "dense_covariance",
     "has_closed_form",
     "make_kernel_table",
     "squared_distances",
@@ -40,9 +41,27 @@ class KernelTable(Protocol):
         """Product ``Sigma @ vector``, shape ``B``."""
 
 
+def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:
+    """Covariance of rows ``n x d`` under any kernel, shape ``n x n``.
+
+    Sums are evaluated term by term: adding a low-rank term (such as a linear kernel)
+    to a lazy one makes linear_operator factorise the other term *without* its noise,
+    which fails for items of one bucket.
+    """
+    if isinstance(kernel, AdditiveKernel):
+        terms = [dense_covariance(term, x) for term in kernel.kernels]
+        return torch.stack(terms).sum(0)
+    if isinstance(kernel, ScaleKernel) and isinstance(
+        kernel.base_kernel, AdditiveKernel
+    ):
+        return kernel.outputscale * dense_covariance(kernel.base_kernel, x)
+    with exact_inference():
+        return kernel(x).to_dense()
+
+
 def squared_distances(kernel: ReferenceScoreKernel, phi: Tensor) -> Tensor:
     """Weighted squared distances of score vectors ``B x K``, shape ``B x B``."""
-    if kernel.weights.numel():
+    if kernel.weights.shape[-1]:
         phi = phi * kernel.weights.sqrt()
     # The quadratic expansion would lose half the digits of small distances.
     mode = "donot_use_mm_for_euclid_dist"
@@ -81,8 +100,8 @@ class DenseKernelTable:
 
     def refresh(self) -> None:
         """Evaluate the kernel on all pairs of buckets."""
-        with torch.no_grad(), exact_inference():
-            self._table = self.kernel(self.phi).to_dense()
+        with torch.no_grad():
+            self._table = dense_covariance(self.kernel, self.phi)
         size = self.phi.shape[0]
         if self._table.shape != (size, size):
             raise ValueError(

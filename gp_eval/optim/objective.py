@@ -13,10 +13,10 @@ from gp_eval.linalg.cholesky import cholesky
 from gp_eval.linalg.kernel_table import (
     KernelTable,
     ReferenceKernelTable,
+    dense_covariance,
     has_closed_form,
 )
 from gp_eval.linalg.observations import Observations
-from gp_eval.settings import exact_inference
 
 __all__ = [
     "AutogradObjective",
@@ -170,8 +170,8 @@ class AutogradObjective:
                 block = values[offset : offset + parameter.numel()]
                 parameter.copy_(block.view_as(parameter))
                 offset += parameter.numel()
-        with torch.enable_grad(), exact_inference():
-            gram = self.kernel(self.phi).to_dense() + torch.diag(self.noise)
+        with torch.enable_grad():
+            gram = dense_covariance(self.kernel, self.phi) + torch.diag(self.noise)
             value = negative_log_marginal_likelihood(gram, self.residual)
             for _, module, prior, closure, _ in self.kernel.named_priors():
                 value = value - prior.log_prob(closure(module)).sum()

@@ -67,7 +67,7 @@ def test_diagonal_of_a_cross_block() -> None:
 
 def test_weights_are_appendix_b2() -> None:
     phi, w = scores(7), torch.tensor([0.5, 0.0, 0.2, 0.1, 0.1, 0.1]).double()
-    table = kernel(weights=w)(phi).to_dense()
+    table = kernel(weights=w)(phi).to_dense().detach()
     for a in range(7):
         for b in range(7):
             d = phi[a] - phi[b]
@@ -169,6 +169,6 @@ def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match=r"one per reference \(6\), got 2"):
         kernel(weights=torch.ones(2).double())(scores(3)).to_dense()
     with pytest.raises(RuntimeError, match="last_dim_is_batch"):
-        kernel()(scores(3), last_dim_is_batch=True).to_dense()
+        kernel().forward(scores(3), scores(3), last_dim_is_batch=True)
     with pytest.raises(TypeError):
         ReferenceScoreKernel(alhpa_prior=None)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from gpytorch.kernels import Kernel, LinearKernel, MaternKernel, ScaleKernel
+from gpytorch.priors import GammaPrior
+from oracles import covariance_by_loops
+
+from gp_eval.kernels import ReferenceScoreKernel
+from gp_eval.linalg import DenseKernelTable, ReferenceKernelTable, make_kernel_table
+from gp_eval.linalg.kernel_table import dense_covariance
+
+
+def phi(size: int = 11, n_references: int = 4) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.rand(size, n_references, generator=generator, dtype=torch.float64)
+
+
+def reference_kernel(**options) -> ReferenceScoreKernel:
+    made = ReferenceScoreKernel(**options).double()
+    made.alpha, made.beta = 0.6, 3.1
+    return made
+
+
+@pytest.mark.parametrize("kind", [DenseKernelTable, ReferenceKernelTable])
+def test_all_views_are_equation_1(kind: type) -> None:
+    x = phi()
+    expected = covariance_by_loops(x, 0.6, 3.1)
+    table = kind(reference_kernel(), x)
+    rows, columns = torch.tensor([4, 0, 4]), torch.tensor([1, 10])
+    vector = torch.rand(11, dtype=torch.float64)
+    close = {"rtol": 1e-12, "atol": 1e-14}
+    torch.testing.assert_close(table.row(7), expected[7], **close)
+    torch.testing.assert_close(table.diagonal(), expected.diagonal(), **close)
+    torch.testing.assert_close(table.matvec(vector), expected @ vector, **close)
+    torch.testing.assert_close(
+        table.block(rows, columns), expected[rows][:, columns], **close
+    )
+    torch.testing.assert_close(
+        table.block(rows, slice(2, 9)), expected[rows][:, 2:9], **close
+    )
+
+
+@pytest.mark.parametrize("kind", [DenseKernelTable, ReferenceKernelTable])
+def test_new_hyperparameters_count_after_refresh(kind: type) -> None:
+    x, kernel = phi(), reference_kernel()
+    table = kind(kernel, x)
+    kernel.alpha, kernel.beta = 0.2, 0.5
+    table.refresh()
+    torch.testing.assert_close(table.row(2), covariance_by_loops(x, 0.2, 0.5)[2])
+
+
+def test_weights_of_references() -> None:
+    x, w = phi(), torch.tensor([0.1, 0.0, 0.6, 0.3], dtype=torch.float64)
+    kernel = reference_kernel(weights=w)
+    everything = torch.arange(11)
+    torch.testing.assert_close(
+        ReferenceKernelTable(kernel, x).block(everything, everything),
+        DenseKernelTable(kernel, x).block(everything, everything),
+        rtol=1e-12,
+        atol=1e-14,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lean"),
+    [
+        (reference_kernel(), True),
+        (reference_kernel(alpha_prior=GammaPrior(2.0, 2.0)), False),
+        (ReferenceScoreKernel(active_dims=(0, 1)), False),
+        (ScaleKernel(MaternKernel(nu=1.5)), False),
+    ],
+)
+def test_lean_table_only_where_the_closed_form_holds(
+    kernel: Kernel, lean: bool
+) -> None:
+    table = make_kernel_table(kernel.double(), phi())
+    assert isinstance(table, ReferenceKernelTable) is lean
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_sums_with_low_rank_terms_need_no_factor_of_the_other_term(
+    scaled: bool,
+) -> None:
+    x = phi()[[0, 0, 3, 3, 5, 6]]
+    stationary, linear = MaternKernel(nu=1.5).double(), LinearKernel().double()
+    total = stationary + linear
+    got = dense_covariance(ScaleKernel(total).double() if scaled else total, x)
+    scale = float(ScaleKernel(total).outputscale.detach()) if scaled else 1.0
+    expected = scale * (stationary(x).to_dense() + linear(x).to_dense())
+    torch.testing.assert_close(got, expected.to(got))
+
+
+def test_products_of_any_kernels() -> None:
+    x = phi()[[0, 0, 3, 3, 5, 6]]
+    stationary, linear = MaternKernel(nu=1.5).double(), LinearKernel().double()
+    got = dense_covariance(stationary * linear, x)
+    torch.testing.assert_close(got, stationary(x).to_dense() * linear(x).to_dense())
+
+
+def test_kernel_of_another_shape_is_refused() -> None:
+    batched = ReferenceScoreKernel(batch_shape=torch.Size([2])).double()
+    with pytest.raises(ValueError, match="covar_module: expected a 11 x 11"):
+        make_kernel_table(batched, phi())
