@@ -134,7 +134,7 @@ class BayesAME:
         if n in self._replayed:
             with torch.no_grad():
                 for name, parameter in parameters:
-                    known = torch.tensor(self._replayed[n][name]).to(parameter)
+                    known = parameter.new_tensor(self._replayed[n][name])
                     parameter.copy_(known.view_as(parameter))
         else:
             objective = make_objective(

@@ -14,6 +14,7 @@ from botorch.posteriors.posterior import Posterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
+from linear_operator import to_linear_operator
 from torch import Tensor
 
 from gp_eval.data import Buckets
@@ -262,7 +263,8 @@ class SequentialBucketModel(Model):
         elif observation_noise:
             covariance = covariance + torch.diag_embed(self.noise_variance[bucket])
         posterior = GPyTorchPosterior(
-            MultivariateNormal(self.engine.mean[bucket], covariance)
+            # Lazy: items of one bucket have a singular covariance without noise.
+            MultivariateNormal(self.engine.mean[bucket], to_linear_operator(covariance))
         )
         if posterior_transform is None:
             return posterior
