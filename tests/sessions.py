@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,21 @@ NEVER = StoppingRule(width=1e-9, stable=1e-9, window=5)
 """Stops at the end only."""
 
 
+def _difficulty(i: int) -> float:
+    return 4.0 * (i * 0.618033988749895 % 1.0) - 2.0
+
+
 def unique_references(
     n_items: int = 24, n_models: int = 6, *, weighted: bool = False
 ) -> References:
     """Every item a bucket of its own: items are selected by information gain."""
     generator = np.random.default_rng(7)
-    scores = generator.random((n_items, n_models))
+    ability = np.linspace(-1.5, 2.0, n_models)
+    logits = ability - np.array([[_difficulty(i)] for i in range(n_items)])
+    noise = generator.normal(scale=0.05, size=logits.shape)
     weights = generator.random(n_items) + 0.1 if weighted else None
     return References(
-        scores,
+        1.0 / (1.0 + np.exp(-logits)) + noise,
         [f"q{i}" for i in range(n_items)],
         [f"m{k}" for k in range(n_models)],
         item_weights=weights,
@@ -41,8 +48,11 @@ def grouped_references(n_items: int = 24) -> References:
 
 
 def score_of(item: str) -> float:
-    """The score of the target on an item: arbitrary, the same in every process."""
-    return (int(item[1:]) * 37 % 101) / 100
+    """The score of the target on an item, the same in every process."""
+    i = int(item[1:])
+    d = _difficulty(i)
+    clean = 1.0 / (1.0 + math.exp(d - 0.4))
+    return round(clean + 0.15 * math.sin(3.0 * d) + 0.05 * math.sin(7.0 * i), 3)
 
 
 def create(

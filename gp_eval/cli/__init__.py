@@ -1,0 +1,1 @@
+"""The command line ``gp-eval``, a thin layer over the library."""

@@ -1,0 +1,254 @@
+"""Commands and flags; what they do is imported when it runs.
+
+Nothing here imports torch, so that ``gp-eval --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gp_eval.errors import GpEvalError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="gp-eval",
+    help="Estimate a model's full-benchmark score from a few well-chosen items.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+refs_app = typer.Typer(
+    help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
+)
+app.add_typer(refs_app, name="refs")
+
+
+class Score(StrEnum):
+    """Scores of the embedded benchmark."""
+
+    binary = "binary"
+    probability = "probability"
+
+
+class Form(StrEnum):
+    """How ``ask`` prints items."""
+
+    ids = "ids"
+    json = "json"
+    csv = "csv"
+
+
+class Missing(StrEnum):
+    """What to do with missing cells."""
+
+    error = "error"
+    drop_items = "drop-items"
+    drop_models = "drop-models"
+    mean = "mean"
+
+
+class DuplicateModels(StrEnum):
+    """What to do with repeated model ids."""
+
+    error = "error"
+    number = "number"
+
+
+def _env(flag: str) -> str:
+    return f"GP_EVAL_{flag.upper().replace('-', '_')}"
+
+
+def _option(flag: str, text: str, *names: str, **options: Any) -> Any:
+    """An option that ``GP_EVAL_<FLAG>`` and the config file can set as well."""
+    declared = names or (f"--{flag}",)
+    return typer.Option(*declared, help=text, envvar=_env(flag), **options)
+
+
+Run = Annotated[Path, typer.Argument(help="Folder of the session.")]
+Json = Annotated[bool, _option("json", "One JSON object a line on stdout.")]
+Strict = Annotated[
+    bool,
+    _option("strict", "Exit with 3 if the budget was spent before the wanted width."),
+]
+Model = Annotated[str, _option("model", "Model that estimates the score.")]
+Width = Annotated[
+    float, _option("width", "Stop below this full width of the 95 % interval.", min=0)
+]
+Stable = Annotated[
+    float, _option("stable", "... and this range of the last estimates.", min=0)
+]
+Window = Annotated[int, _option("window", "Number of last estimates looked at.", min=1)]
+MaxItems = Annotated[
+    int | None, _option("max-items", "Budget of evaluated items.", min=1)
+]
+Seed = Annotated[int, _option("seed", "Fixes every random choice.")]
+MissingOption = Annotated[
+    Missing, _option("missing", "What to do with missing reference scores.")
+]
+DuplicatesOption = Annotated[
+    DuplicateModels, _option("duplicate-models", "What to do with repeated model ids.")
+]
+
+
+@app.callback()
+def _configure(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="GP_EVAL_CONFIG",
+            help="TOML file with a table of flags for each command.",
+        ),
+    ] = None,
+) -> None:
+    from gp_eval.cli.config import load_config
+
+    context.default_map = load_config(context, config)
+
+
+@app.command()
+def demo(
+    targets: Annotated[
+        int, _option("targets", "Classifiers to hide and estimate.", min=1, max=20)
+    ] = 4,
+    score: Annotated[
+        Score, _option("score", "Probability of the true digit, or right / wrong.")
+    ] = Score.probability,
+    model: Model = "bayesame",
+    width: Width = 0.03,
+    stable: Stable = 0.005,
+    window: Window = 30,
+    seed: Seed = 0,
+    output: Annotated[
+        Path,
+        _option("output", "Picture to write (.png, .svg, .pdf).", "--output", "-o"),
+    ] = Path("gp-eval-demo.png"),
+    json: Json = False,
+) -> None:
+    """Estimate hidden classifiers of the embedded digits benchmark, and draw it."""
+    from gp_eval.cli.demo import run_demo
+    from gp_eval.stopping import StoppingRule
+
+    run_demo(
+        n_targets=targets,
+        score=score.value,
+        model=model,
+        stop=StoppingRule(width=width, stable=stable, window=window),
+        seed=seed,
+        output=output,
+        as_json=json,
+    )
+
+
+@refs_app.command("show")
+def refs_show(
+    path: Annotated[Path, typer.Argument(help="A .npz, .parquet or wide .csv table.")],
+    duplicate_models: DuplicatesOption = DuplicateModels.error,
+    json: Json = False,
+) -> None:
+    """Show what a reference table holds."""
+    from gp_eval.cli.refs import show_references
+
+    show_references(path, duplicate_models=duplicate_models.value, as_json=json)
+
+
+@app.command()
+def start(
+    run: Run,
+    refs: Annotated[Path, _option("refs", "Table of reference scores.")],
+    target: Annotated[str, _option("target", "Name of the model to evaluate.")],
+    model: Model = "bayesame",
+    width: Width = 0.03,
+    stable: Stable = 0.005,
+    window: Window = 30,
+    max_items: MaxItems = None,
+    seed: Seed = 0,
+    exclude: Annotated[
+        list[str] | None,
+        _option("exclude", "Reference model to leave out; may be repeated."),
+    ] = None,
+    missing: MissingOption = Missing.error,
+    duplicate_models: DuplicatesOption = DuplicateModels.error,
+) -> None:
+    """Start a session in a folder of its own."""
+    from gp_eval.cli.sessions import start_session
+    from gp_eval.stopping import StoppingRule
+
+    start_session(
+        run,
+        refs,
+        target=target,
+        model=model,
+        stop=StoppingRule(
+            width=width, stable=stable, window=window, max_items=max_items
+        ),
+        seed=seed,
+        exclude=exclude or [],
+        missing=missing.value,
+        duplicate_models=duplicate_models.value,
+    )
+
+
+@app.command()
+def ask(
+    run: Run,
+    n: Annotated[int, _option("n", "Number of items.", "-n", min=1)] = 1,
+    form: Annotated[Form, _option("as", "How to print them.", "--as")] = Form.ids,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Print what was asked and not told.")
+    ] = False,
+    strict: Strict = False,
+) -> None:
+    """Print the next items to evaluate; nothing once the run has stopped."""
+    from gp_eval.cli.sessions import ask_items
+
+    raise typer.Exit(ask_items(run, n, form=form.value, pending=pending, strict=strict))
+
+
+@app.command()
+def tell(
+    run: Run,
+    scores: Annotated[
+        list[str] | None, typer.Argument(help="ITEM=SCORE, any number of them.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        _option("from", "File of scores (.csv, .json, .jsonl), - for stdin.", "--from"),
+    ] = None,
+) -> None:
+    """Record scores: all of them, or none if one is wrong."""
+    from gp_eval.cli.sessions import tell_scores
+
+    if bool(scores) == bool(source):
+        raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
+    tell_scores(run, scores or [], source)
+
+
+@app.command()
+def status(run: Run, json: Json = False, strict: Strict = False) -> None:
+    """Show the estimate, its interval and whether the run has stopped."""
+    from gp_eval.cli.sessions import show_status
+
+    raise typer.Exit(show_status(run, as_json=json, strict=strict))
+
+
+def main() -> None:
+    """Entry point: errors on stderr, one line, with their exit code."""
+    try:
+        app()
+    except GpEvalError as error:
+        print(f"gp-eval: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except (ValueError, OSError) as error:
+        print(f"gp-eval: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""``gp-eval start | ask | tell | status``: a session from the shell."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gp_eval.cli.output import note, print_json, print_table
+from gp_eval.cli.scores import parse_pairs, read_scores
+from gp_eval.data import References
+from gp_eval.data.validation import DuplicateModels, Missing
+from gp_eval.loop import Result
+from gp_eval.session import Session
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["ask_items", "show_status", "start_session", "tell_scores"]
+
+_BUDGET_SPENT = 3
+
+
+def start_session(
+    run: Path,
+    refs: Path,
+    *,
+    target: str,
+    model: str,
+    stop: StoppingRule,
+    seed: int,
+    exclude: Sequence[str],
+    missing: Missing,
+    duplicate_models: DuplicateModels,
+) -> None:
+    """Create the session and say how to go on."""
+    references = References.read(
+        refs, missing=missing, duplicate_models=duplicate_models
+    )
+    if exclude:
+        references = references.without(exclude)
+    with Session.create(
+        run, references, target=target, model=model, stop=stop, seed=seed
+    ):
+        note(
+            f"{target}: {len(references.items)} items, {len(references.models)} "
+            f"references.\nNext: gp-eval ask {run}"
+        )
+
+
+def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> int:
+    """Print items in the wanted form; returns the exit code."""
+    with Session.open(run) as session:
+        items = session.pending if pending else session.ask(n)
+        result, waiting = session.estimate(), len(session.pending)
+        short = strict and _fell_short(result, session.config.stop)
+    if form == "json":
+        print(json.dumps(items))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows([["item"], *([item] for item in items)])
+    else:
+        for item in items:
+            print(item)
+    if not items and not pending:
+        note(
+            f"stopped: {result.stop_reason}"
+            if result.stop_reason
+            else f"nothing to ask before {waiting} pending items are told "
+            f"(gp-eval ask {run} --pending)"
+        )
+    return _BUDGET_SPENT if short else 0
+
+
+def tell_scores(run: Path, pairs: Sequence[str], source: str | None) -> None:
+    """Record scores given as arguments or in a file."""
+    scores = parse_pairs(pairs) if source is None else read_scores(source)
+    with Session.open(run) as session:
+        session.tell_all(scores)
+        result = session.estimate()
+    note(
+        f"{len(scores)} told; n = {result.n} of {result.N}, estimate "
+        f"{result.mean:.4f} [{result.low:.4f}, {result.high:.4f}]"
+        + (f", stopped: {result.stop_reason}" if result.stop_reason else "")
+    )
+
+
+def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
+    """Print where the run stands; returns the exit code."""
+    with Session.open(run, read_only=True) as session:
+        result, pending = session.estimate(), session.pending
+        short = strict and _fell_short(result, session.config.stop)
+    record = {
+        "target": result.target,
+        "estimate": result.mean,
+        "low": result.low,
+        "high": result.high,
+        "width": result.width,
+        "n": result.n,
+        "N": result.N,
+        "pending": len(pending),
+        "done": result.stop_reason is not None,
+        "stop_reason": result.stop_reason,
+    }
+    if as_json:
+        print_json(record)
+    else:
+        print_table(
+            ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
+            [
+                [
+                    result.target,
+                    f"{result.mean:.4f}",
+                    f"[{result.low:.4f}, {result.high:.4f}]",
+                    f"{result.width:.4f}",
+                    f"{result.n} of {result.N}",
+                    str(len(pending)),
+                    result.stop_reason or "no",
+                ]
+            ],
+        )
+        note(
+            "Estimated mean over these items for this model; the interval is a "
+            "posterior credible interval and covers neither re-runs nor other items."
+        )
+    return _BUDGET_SPENT if short else 0
+
+
+def _fell_short(result: Result, stop: StoppingRule) -> bool:
+    return result.stop_reason == "max_items" and result.width > stop.width
