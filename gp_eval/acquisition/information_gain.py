@@ -34,8 +34,8 @@ class SupportsPerformance(Protocol):
     def performance_covariance(self, items: Tensor) -> Tensor:
         """Covariance of the benchmark score with the scores of items, any shape."""
 
-    def score_variance(self, items: Tensor) -> Tensor:
-        """Variance of the scores of items, any shape."""
+    def squared_correlation(self, items: Tensor) -> Tensor:
+        """Squared correlation of the benchmark score with items, any shape."""
 
     def score_covariance(self, items: Tensor) -> Tensor:
         """Covariance ``... x q x q`` of the scores of items ``... x q``."""
@@ -85,21 +85,17 @@ class qPerformanceInformationGain(AcquisitionFunction):
     def of_items(self, items: Tensor) -> Tensor:
         """Information gain of integer item indices ``b x q``, shape ``b``."""
         model: Any = self.model
-        covariance = model.performance_covariance(items)
         if items.shape[-1] == 1:
-            reduction = covariance.square().div_(model.score_variance(items))
-            reduction = reduction.squeeze(-1)
+            share = model.squared_correlation(items.squeeze(-1))
         else:
             factor = cholesky(
                 model.score_covariance(items), name="covariance of the candidate batch"
             )
-            white = torch.linalg.solve_triangular(
-                factor, covariance.unsqueeze(-1), upper=False
-            )
-            reduction = white.square().sum(dim=(-2, -1))
-        share = reduction.div_(model.performance_variance())
+            covariance = model.performance_covariance(items).unsqueeze(-1)
+            white = torch.linalg.solve_triangular(factor, covariance, upper=False)
+            share = white.square().sum(dim=(-2, -1)) / model.performance_variance()
         # The last item takes all the variance there is: log 0 would be rounding.
-        share.clamp_max_(1.0 - torch.finfo(share.dtype).eps)
+        share = share.clamp_max(1.0 - torch.finfo(share.dtype).eps)
         return share.neg_().log1p_().mul_(-0.5)
 
 

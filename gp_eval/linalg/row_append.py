@@ -95,14 +95,14 @@ class RowAppendPosterior:
         self.covariance_with_rest -= (rows @ self.remaining) @ rows
 
     def append(
-        self, bucket: int, score: Tensor | float, noise: Tensor, weight: float
+        self, bucket: int, score: float, noise: float, weight: float
     ) -> None:
         r"""Condition on one more item.
 
         Args:
             bucket: Bucket of the item.
             score: Its score.
-            noise: Its noise variance :math:`N_b \sigma^2`, a scalar tensor.
+            noise: Its noise variance :math:`N_b \sigma^2`.
             weight: Its weight in ``remaining``, which it leaves.
         """
         n = self.n_rows
@@ -112,16 +112,21 @@ class RowAppendPosterior:
         covariance = torch.addmv(
             self.table.row(bucket), rows.T, rows[:, bucket], alpha=-1
         )
-        variance = covariance[bucket] + noise
-        row = torch.mul(covariance, variance.rsqrt(), out=self._rows[n])
+        # Plain numbers: one item at a time waits for its score anyway, and a scalar
+        # tensor costs as much as a vector of all buckets.
+        own = float(covariance[bucket])
+        variance = own + noise
+        row = torch.mul(covariance, variance**-0.5, out=self._rows[n])
         self.n_rows = n + 1
-        self.mean.addcmul_(covariance, (score - self.mean[bucket]) / variance)
+        innovation = score - float(self.mean[bucket])
+        self.mean.add_(covariance, alpha=innovation / variance)
         self.variance.addcmul_(row, row, value=-1)
-        rest = self.covariance_with_rest
-        # Two steps: the rank-1 downdate with the old u, then u loses the item.
-        rest.addcmul_(row, weight * row[bucket] - row.dot(self.remaining))
-        rest.sub_(covariance, alpha=weight)
-        self.remaining[bucket] -= weight
+        # The rank-1 downdate with the old u, and then u loses the item, both of which
+        # are multiples of the prior covariance with it.
+        share = float(covariance.dot(self.remaining)) - weight * own
+        change = share / variance + weight
+        self.covariance_with_rest.sub_(covariance, alpha=change)
+        self.remaining[bucket].sub_(weight)
 
     def covariance(self, left: Tensor, right: Tensor) -> Tensor:
         """Posterior covariance ``... x p x q`` of buckets ``... x p``, ``... x q``."""

@@ -70,7 +70,7 @@ class SequentialBucketModel(Model):
             self.prior_mean = self.mean_module(buckets.phi).detach()
         self.table: KernelTable = make_kernel_table(self.covar_module, buckets.phi)
         self.engine = RowAppendPosterior(self.table, self.prior_mean, self.totals)
-        self._order: list[int] = []
+        self._seen: dict[int, None] = {}
         self._scores = torch.zeros_like(buckets.item_weights)
         self._unseen = torch.ones_like(buckets.item_weights)
         self._bucket_of: list[int] = buckets.item_bucket.tolist()
@@ -80,6 +80,8 @@ class SequentialBucketModel(Model):
         self._noise = self.noise_variance[buckets.item_bucket]
         self._weighted_noise = weights * self._noise
         self._squared_noise = weights * self._weighted_noise
+        self._noise_of: list[float] = self._noise.tolist()
+        self._variance: Tensor | None = None
 
     def _by_bucket(self, item_values: Tensor) -> Tensor:
         """Sums over the items of each bucket, exact zeros where all terms are 0."""
@@ -99,12 +101,12 @@ class SequentialBucketModel(Model):
     @property
     def n(self) -> int:
         """Number of evaluated items."""
-        return len(self._order)
+        return len(self._seen)
 
     @property
     def evaluated(self) -> list[int]:
         """Evaluated items in the order in which they came."""
-        return list(self._order)
+        return list(self._seen)
 
     def subset_output(self, idcs: list[int]) -> SequentialBucketModel:
         """The model itself, for the only output there is."""
@@ -114,24 +116,24 @@ class SequentialBucketModel(Model):
 
     # Conditioning
 
-    def append(self, item: int, score: Tensor | float) -> None:
+    def append(self, item: int, score: float) -> None:
         """Condition on the score of one more item, in place.
 
         Raises:
             ValueError: If the item was evaluated before.
         """
-        if not self._unseen[item]:
+        if item in self._seen:
             raise ValueError(f"item: {item} is evaluated already")
-        self._append(item, score)
-        self._order.append(item)
+        self._append(item, float(score))
+        self._seen[item] = None
         self._scores[item] = score
 
-    def _append(self, item: int, score: Tensor | float) -> None:
-        bucket = self._bucket_of[item]
+    def _append(self, item: int, score: float) -> None:
         self.engine.append(
-            bucket, score, self.noise_variance[bucket], self._weight_of[item]
+            self._bucket_of[item], score, self._noise_of[item], self._weight_of[item]
         )
         self._unseen[item] = 0.0
+        self._variance = None
         if not self._uniform:
             # Differences of weights would leave rounding where 0 is meant.
             weights = self.buckets.item_weights
@@ -141,10 +143,11 @@ class SequentialBucketModel(Model):
         """Take over new hyperparameters: condition again, by Eq. (7) or Eq. (8)."""
         self.table.refresh()
         self.engine.condition(self.observations(shortest=True))
+        self._variance = None
 
     def observations(self, *, shortest: bool = False) -> Observations:
         """The evaluated items, one value each or in the shorter of both forms."""
-        items = torch.tensor(self._order, dtype=torch.long).to(self._scores.device)
+        items = torch.tensor(self.evaluated, dtype=torch.long).to(self._scores.device)
         form = Observations.shortest if shortest else Observations.by_item
         buckets = self.buckets.item_bucket[items]
         return form(buckets, self._scores[items], self.noise_variance)
@@ -160,13 +163,13 @@ class SequentialBucketModel(Model):
         state, unseen = self.engine.snapshot(), self._unseen.clone()
 
         def add(item: int) -> None:
-            self._append(item, self.engine.mean[self._bucket_of[item]].clone())
+            self._append(item, float(self.engine.mean[self._bucket_of[item]]))
 
         try:
             yield add
         finally:
             self.engine.restore(state)
-            self._unseen = unseen
+            self._unseen, self._variance = unseen, None
 
     # The benchmark score
 
@@ -191,7 +194,7 @@ class SequentialBucketModel(Model):
 
         Before the first item, where ``1 / n`` has no value, it is the prior mean.
         """
-        if unique or not self._order:
+        if unique or not self._seen:
             return self.performance_mean()
         return performance_estimate(
             self.observed_sum,
@@ -207,10 +210,12 @@ class SequentialBucketModel(Model):
         With item weights it is :math:`\frac{1}{N^2} (u^\top \Sigma_{|C} u + \sigma^2
         \sum_{i \notin C} w_i^2 N_{b(i)})`, which is Eq. (2) for unit weights.
         """
-        engine = self.engine
-        latent = engine.remaining.dot(engine.covariance_with_rest)
-        noise = self._squared_noise.dot(self._unseen)
-        return (latent + noise) / self.buckets.n_items**2
+        if self._variance is None:
+            engine = self.engine
+            latent = engine.remaining.dot(engine.covariance_with_rest)
+            noise = self._squared_noise.dot(self._unseen)
+            self._variance = (latent + noise) / self.buckets.n_items**2
+        return self._variance
 
     def performance_covariance(self, items: Tensor) -> Tensor:
         r"""Posterior covariance of the benchmark score with unevaluated items.
@@ -225,10 +230,19 @@ class SequentialBucketModel(Model):
         rest = self.engine.covariance_with_rest[self.buckets.item_bucket[items]]
         return rest.add_(self._weighted_noise[items]).div_(self.buckets.n_items)
 
-    def score_variance(self, items: Tensor) -> Tensor:
-        """Predictive variance of the scores of items (any shape), with noise."""
-        variance = self.engine.variance[self.buckets.item_bucket[items]]
-        return variance.add_(self._noise[items])
+    def squared_correlation(self, items: Tensor) -> Tensor:
+        """Squared posterior correlation of items (any shape) with the benchmark score.
+
+        The fraction in Eq. (6): what part of the variance an item's score would take.
+        """
+        bucket, scale = self.buckets.item_bucket[items], self.buckets.n_items
+        if self._uniform:
+            covariance = self.engine.covariance_with_rest + self.noise_variance
+            covariance.square_().div_(self.engine.variance + self.noise_variance)
+            return covariance.div_(self.performance_variance() * scale**2)[bucket]
+        variance = self.engine.variance[bucket] + self._noise[items]
+        covariance = self.performance_covariance(items)
+        return covariance.square() / variance / self.performance_variance()
 
     def score_covariance(self, items: Tensor) -> Tensor:
         """Predictive covariance ``... x q x q`` of items ``... x q``, with noise."""
@@ -290,6 +304,6 @@ class SequentialBucketModel(Model):
         copy = object.__new__(SequentialBucketModel)
         copy.__dict__.update(self.__dict__)
         copy.engine = self.engine.clone()
-        copy._order = list(self._order)
+        copy._seen = dict(self._seen)
         copy._scores, copy._unseen = self._scores.clone(), self._unseen.clone()
         return copy

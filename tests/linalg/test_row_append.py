@@ -33,8 +33,8 @@ def engine(problem: Problem, table: str = "reference") -> RowAppendPosterior:
 def append(made: RowAppendPosterior, problem: Problem, item: int) -> None:
     buckets = problem.buckets
     bucket = int(buckets.item_bucket[item])
-    noise = problem.sigma2 * buckets.counts[bucket]
-    made.append(bucket, problem.scores[item], noise, 1.0)
+    noise = problem.sigma2 * float(buckets.counts[bucket])
+    made.append(bucket, float(problem.scores[item]), noise, 1.0)
 
 
 @pytest.mark.parametrize("table", ["reference", "dense"])

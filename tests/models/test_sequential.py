@@ -44,9 +44,8 @@ def test_covariance_of_the_benchmark_score_with_items(weighted: bool) -> None:
     expected = covariance @ problem.weights[rest]
     items = torch.tensor(rest)
     torch.testing.assert_close(model.performance_covariance(items), expected, **CLOSE)
-    torch.testing.assert_close(
-        model.score_variance(items), covariance.diagonal(), **CLOSE
-    )
+    share = expected.square() / covariance.diagonal() / problem.performance(ORDER)[1]
+    torch.testing.assert_close(model.squared_correlation(items), share, **CLOSE)
     torch.testing.assert_close(model.score_covariance(items), covariance, **CLOSE)
 
 
