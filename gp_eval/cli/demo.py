@@ -12,6 +12,7 @@ from rich.progress import Progress
 from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.datasets import load_digits_benchmark
+from gp_eval.experiments import random_sample_rmse
 from gp_eval.loop import Result, evaluate
 from gp_eval.models import model_names
 from gp_eval.report.curves import Curve, check_picture, plot_curves
@@ -27,10 +28,11 @@ class DemoRun:
     result: Result
     truth: float
     random_means: list[float]
+    random_rmse: float
 
     @property
     def random_estimate(self) -> float:
-        """Mean of a random sample as large as the coreset."""
+        """Mean of one random sample as large as the coreset."""
         return self.random_means[self.result.n - 1]
 
     def record(self, model: str) -> dict[str, Any]:
@@ -80,6 +82,10 @@ def run_demo(
         print_json({"picture": str(picture)})
     else:
         _print_table(runs)
+        note(
+            "random: error of the mean of one random sample of as many items; typical: "
+            "its root mean square over all such samples."
+        )
         note(f"Picture: {picture}")
 
 
@@ -100,7 +106,8 @@ def _run_one(
     order = torch.randperm(column.shape[0], generator=generator)
     counts = torch.arange(1, column.shape[0] + 1)
     means = column[order].cumsum(0) / counts
-    return DemoRun(result, float(column.mean()), means.tolist())
+    typical = float(random_sample_rmse(column)[result.n - 1])
+    return DemoRun(result, float(column.mean()), means.tolist(), typical)
 
 
 def _curve(run: DemoRun) -> Curve:
@@ -124,21 +131,23 @@ def _print_table(runs: list[DemoRun]) -> None:
                 result.target,
                 f"{run.truth:.4f}",
                 f"{result.mean:.4f}",
-                f"[{result.low:.4f}, {result.high:.4f}]",
-                f"{result.n} of {result.N}",
+                f"[{result.low:.3f}, {result.high:.3f}]",
+                f"{result.n}/{result.N}",
                 f"{abs(result.mean - run.truth):.4f}",
                 f"{abs(run.random_estimate - run.truth):.4f}",
+                f"{run.random_rmse:.4f}",
             ]
         )
     print_table(
         [
             "target",
-            "true score",
+            "true",
             "estimate",
             "95 % interval",
             "items",
             "error",
-            "error of a random sample",
+            "random",
+            "typical",
         ],
         rows,
     )

@@ -20,14 +20,17 @@ def print_json(record: dict[str, Any]) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table; all columns but the first hold numbers."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right")
+        if i == 0:
+            table.add_column(column, overflow="fold")
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console(file=sys.stdout)
     # A pipe has no width: do not fold the columns of a script's input.
-    console.print(table, width=None if console.is_terminal else 200)
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, width=width, highlight=False).print(table)
 
 
 def progress_console() -> Console:

@@ -94,9 +94,7 @@ class RowAppendPosterior:
         self.mean += white @ rows
         self.covariance_with_rest -= (rows @ self.remaining) @ rows
 
-    def append(
-        self, bucket: int, score: float, noise: float, weight: float
-    ) -> None:
+    def append(self, bucket: int, score: float, noise: float, weight: float) -> None:
         r"""Condition on one more item.
 
         Args:

@@ -1003,7 +1003,7 @@ def test_a_resumed_session_has_the_same_numbers_to_the_last_bit(
     with create(run, references, model=model) as session:
         for _ in range(6):
             evaluate(session, q, q=q)
-            assert resume_reading(run) == session.estimate()
+            assert Session.open(run, read_only=True).estimate() == session.estimate()
         session.ask(2)
         pending, estimate = session.pending, session.estimate()
     with Session.open(run) as session:
@@ -1015,10 +1015,6 @@ def test_a_resumed_session_has_the_same_numbers_to_the_last_bit(
             evaluate(session, q, q=q)
         session.ask(2)
         assert finish(session) == resumed
-
-
-def resume_reading(path: Path) -> Any:
-    return Session.open(path, read_only=True).estimate()
 
 
 @pytest.mark.parametrize("seed", range(6))

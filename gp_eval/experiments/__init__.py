@@ -1,0 +1,17 @@
+"""Experiments: splits, metrics and what else compares models of the harness."""
+
+from gp_eval.experiments.metrics import (
+    evaluation_weighted_rmse,
+    random_sample_rmse,
+    rmse_curve,
+)
+from gp_eval.experiments.splits import Split, extrapolation, interpolation
+
+__all__ = [
+    "Split",
+    "evaluation_weighted_rmse",
+    "extrapolation",
+    "interpolation",
+    "random_sample_rmse",
+    "rmse_curve",
+]

@@ -1,0 +1,1 @@
+"""Batched simulators, one module a family of models."""

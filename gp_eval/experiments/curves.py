@@ -1,0 +1,45 @@
+"""What a simulated run leaves behind, and what simulates many of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from gp_eval.data import References
+
+__all__ = ["Curves", "Simulator"]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Estimates and variances of ``R`` runs after ``n = 1..n_max`` items each.
+
+    A trajectory does not depend on any stopping threshold, so rules are applied to
+    stored curves.
+
+    Attributes:
+        mean: Reported estimates, ``R x n_max``, in score units.
+        variance: Variances of the benchmark score, ``R x n_max``.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+
+class Simulator(Protocol):
+    """Runs one model on ``R`` targets in lock-step, as batched linear algebra."""
+
+    def __call__(
+        self, references: References, scores: Tensor, order: Tensor, *, n_max: int
+    ) -> Curves:
+        """Curves of all targets.
+
+        Args:
+            references: The references of all ``R`` runs.
+            scores: Scores of the targets on all items, ``R x N``.
+            order: A permutation of the items, shape ``N``; models that select at
+                random evaluate in this order, the same for all targets.
+            n_max: Number of items to evaluate, at most ``N``.
+        """

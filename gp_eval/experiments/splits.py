@@ -1,0 +1,107 @@
+"""Targets and references from one pool of models (Section 5 of the BayesAME paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from gp_eval.data import References
+from gp_eval.errors import DataError
+
+__all__ = ["Split", "extrapolation", "interpolation"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Who is a target and who may be a reference.
+
+    Attributes:
+        scores: Scores of all models that take part, without missing cells.
+        targets: Ids of the targets.
+        pool: Ids of the models that references are drawn from.
+    """
+
+    scores: References
+    targets: tuple[str, ...]
+    pool: tuple[str, ...]
+
+    def references(self, fraction: float, *, seed: int) -> References:
+        """A random ``fraction`` of the pool, at least two models if there are two.
+
+        The number is rounded to the nearest one, half to even.
+
+        Raises:
+            ValueError: For a fraction outside ``(0, 1]``.
+        """
+        if not 0.0 < fraction <= 1.0:
+            raise ValueError(f"fraction: expected 0 < fraction <= 1, got {fraction}")
+        size = min(len(self.pool), max(2, round(fraction * len(self.pool))))
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(self.pool), generator=generator)
+        chosen = sorted(order[:size].tolist())
+        return self.scores.subset(models=[self.pool[i] for i in chosen])
+
+    def target_scores(self) -> torch.Tensor:
+        """Scores of the targets, ``T x N``."""
+        return self.scores.subset(models=self.targets).scores.T.contiguous()
+
+
+def _usable(scores: References, n_targets: int) -> References:
+    """Models with a mean score other than 0, as in the published data loader."""
+    alive = [
+        name
+        for name, mean in zip(scores.models, scores.performance, strict=True)
+        if float(mean) != 0.0
+    ]
+    if len(alive) < n_targets + 1:
+        raise DataError(
+            f"targets: expected fewer than the {len(alive)} models, got {n_targets}"
+        )
+    return scores.subset(models=alive)
+
+
+def interpolation(
+    scores: References, *, n_targets: int = 10, target_seed: int = 0
+) -> Split:
+    """Random targets; all other models are the pool.
+
+    Args:
+        scores: Complete scores of all models.
+        n_targets: Number of targets.
+        target_seed: Fixes the targets. Figures depend on this draw, so average over
+            several.
+    """
+    usable = _usable(scores, n_targets)
+    generator = torch.Generator().manual_seed(target_seed)
+    order = torch.randperm(len(usable.models), generator=generator).tolist()
+    names = usable.models
+    return Split(
+        usable,
+        tuple(names[i] for i in order[:n_targets]),
+        tuple(names[i] for i in sorted(order[n_targets:])),
+    )
+
+
+def extrapolation(
+    scores: References, *, n_targets: int = 10, gap: float = 0.2
+) -> Split:
+    """The best models are targets, the next ``gap`` of all models is left out.
+
+    Args:
+        scores: Complete scores of all models.
+        n_targets: Number of targets.
+        gap: Share of all models between targets and pool.
+    """
+    usable = _usable(scores, n_targets)
+    order = torch.argsort(usable.performance, descending=True, stable=True).tolist()
+    dropped = round(gap * len(order))
+    rest = order[n_targets + dropped :]
+    if not rest:
+        raise DataError(f"gap: {gap} of {len(order)} models leaves no references")
+    names = usable.models
+    return Split(
+        usable,
+        tuple(names[i] for i in order[:n_targets]),
+        tuple(names[i] for i in sorted(rest)),
+    )
