@@ -44,6 +44,7 @@ def main() -> None:
     target = split.target_scores()[0]
     buckets = Buckets.from_references(references)
     inputs = buckets.inputs
+    everything = torch.arange(541)
     order = torch.randperm(541, generator=torch.Generator().manual_seed(0))
 
     def gp(items: torch.Tensor) -> BucketGP:
@@ -64,7 +65,6 @@ def main() -> None:
             model.append(item, float(target[item]))
         state, item = model.engine.snapshot(), int(order[n])
         bucket, noise = int(buckets.item_bucket[item]), model._noise_of[item]
-        everything = torch.arange(541)
 
         def ours(
             model=model, state=state, item=item, bucket=bucket, noise=noise

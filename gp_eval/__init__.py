@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         register_model,
     )
     from gp_eval.session import Session
+    from gp_eval.settings import exact_inference
     from gp_eval.stopping import StoppingRule
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "Session": "session",
     "StoppingRule": "stopping",
     "evaluate": "loop",
+    "exact_inference": "settings",
     "make_model": "models",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
@@ -67,6 +69,7 @@ __all__ = [
     "Session",
     "StoppingRule",
     "evaluate",
+    "exact_inference",
     "make_model",
     "qPerformanceInformationGain",
     "register_model",

@@ -245,8 +245,7 @@ def test_a_process_killed_at_many_moments_ends_as_one_that_was_not(
     # The syncs of `create` come first: of the folder, then of the references.
     for death, number in (
         ("before", 2),
-        ("after", 9),
-        ("before", 6),
+        ("before", 9),
         ("torn", 11),
         ("after", 12),
     ):
