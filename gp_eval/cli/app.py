@@ -173,6 +173,9 @@ def start(
         list[str] | None,
         _option("exclude", "Reference model to leave out; may be repeated."),
     ] = None,
+    macro: Annotated[
+        bool, _option("macro", "Let every group of items count the same.")
+    ] = False,
     missing: MissingOption = Missing.error,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
 ) -> None:
@@ -190,6 +193,7 @@ def start(
         ),
         seed=seed,
         exclude=exclude or [],
+        macro=macro,
         missing=missing.value,
         duplicate_models=duplicate_models.value,
     )

@@ -30,6 +30,7 @@ def start_session(
     stop: StoppingRule,
     seed: int,
     exclude: Sequence[str],
+    macro: bool,
     missing: Missing,
     duplicate_models: DuplicateModels,
 ) -> None:
@@ -39,6 +40,8 @@ def start_session(
     )
     if exclude:
         references = references.without(exclude)
+    if macro:
+        references = references.macro()
     with Session.create(
         run, references, target=target, model=model, stop=stop, seed=seed
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,30 @@ class References:
         if not kept:
             raise DataError("models: removing all of them leaves no reference")
         return self.subset(models=kept, missing="keep")
+
+    def macro(self) -> References:
+        """The same scores with weights of a macro average.
+
+        Every group counts the same, whatever its number of items: the benchmark score
+        is the mean over groups of the mean over their items.
+
+        Raises:
+            DataError: If there are no groups.
+        """
+        if self.groups is None:
+            raise DataError("groups: a macro average needs the group of every item")
+        size = Counter(self.groups)
+        return References(
+            self.scores,
+            self.items,
+            self.models,
+            item_weights=[1.0 / size[group] for group in self.groups],
+            groups=self.groups,
+            probabilities=self.probabilities,
+            labels=self.labels,
+            meta=self.meta,
+            missing="keep",
+        )
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gp_eval.data import References
+from gp_eval.errors import DataError
+from gp_eval.experiments import extrapolation, interpolation
+
+
+def pool(n_models: int = 50) -> References:
+    """Models whose mean scores rise with their number, in shuffled columns."""
+    order = torch.randperm(n_models, generator=torch.Generator().manual_seed(0))
+    means = order.double() / n_models
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.rand(20, n_models, generator=generator, dtype=torch.float64)
+    return References(
+        (noise < means).double(),
+        [f"q{i}" for i in range(20)],
+        [f"m{int(k):02d}" for k in order],
+    )
+
+
+def test_interpolation_parts_all_models_at_random() -> None:
+    split = interpolation(pool(), n_targets=10, target_seed=3)
+    assert len(split.targets) == 10
+    assert not set(split.targets) & set(split.pool)
+    assert set(split.targets) | set(split.pool) == set(split.scores.models)
+    assert interpolation(pool(), target_seed=3).targets == split.targets
+    assert interpolation(pool(), target_seed=4).targets != split.targets
+
+
+def test_extrapolation_takes_the_best_and_leaves_a_gap() -> None:
+    split = extrapolation(pool(), n_targets=10)
+    means = dict(zip(split.scores.models, split.scores.performance, strict=True))
+    gap = set(split.scores.models) - set(split.targets) - set(split.pool)
+    assert len(gap) == round(0.2 * len(means))
+    assert min(means[m] for m in split.targets) >= max(means[m] for m in gap)
+    assert min(means[m] for m in gap) >= max(means[m] for m in split.pool)
+
+
+def test_models_that_solve_nothing_are_dropped() -> None:
+    references = pool()
+    dead = [
+        m
+        for m, p in zip(references.models, references.performance, strict=True)
+        if p == 0
+    ]
+    assert dead
+    assert not set(dead) & set(interpolation(references).scores.models)
+
+
+def test_references_are_a_random_part_of_the_pool() -> None:
+    split = interpolation(pool())
+    half = split.references(0.5, seed=0)
+    assert len(half.models) == round(0.5 * len(split.pool))
+    assert set(half.models) <= set(split.pool)
+    assert split.references(0.5, seed=0).models == half.models
+    assert split.references(0.5, seed=1).models != half.models
+    assert split.references(1.0, seed=5).models == split.pool
+    assert len(split.references(0.001, seed=0).models) == 2
+
+
+def test_target_scores_are_rows() -> None:
+    split = interpolation(pool())
+    table = split.target_scores()
+    assert table.shape == (10, 20)
+    expected = split.scores.frame[split.targets[4]].to_numpy()
+    assert table[4].tolist() == expected.tolist()
+
+
+def test_impossible_splits_are_errors() -> None:
+    with pytest.raises(DataError, match="targets: expected fewer than"):
+        interpolation(pool(), n_targets=60)
+    with pytest.raises(DataError, match="leaves no references"):
+        extrapolation(pool(), n_targets=10, gap=0.9)
+    with pytest.raises(ValueError, match="fraction: expected"):
+        interpolation(pool()).references(0.0, seed=0)
