@@ -16,6 +16,7 @@ from gp_eval.linalg.kernel_table import (
     dense_covariance,
     has_closed_form,
 )
+from gp_eval.linalg.likelihood_terms import likelihood_terms
 from gp_eval.linalg.observations import Observations
 
 __all__ = [
@@ -121,18 +122,11 @@ class ClosedFormObjective:
         shape = (self.distances * (-beta / self.n_references)).exp_()
         gram = alpha * shape
         gram.diagonal().add_(self.noise)
-        factor = cholesky(gram, name="covariance of the evaluated items")
-        del gram
-        solved = torch.cholesky_solve(self.residual.unsqueeze(-1), factor)
-        value = 0.5 * self.residual @ solved.squeeze(-1)
-        value = value + factor.diagonal().log().sum()
-        # LAPACK hands back column-major storage; the transpose is the same matrix.
-        inner = torch.cholesky_inverse(factor).mT
-        del factor
-        inner.addmm_(solved, solved.T, alpha=-1).mul_(shape)
-        d_alpha = 0.5 * inner.sum()
-        slope = torch.dot(inner.reshape(-1), self.distances.reshape(-1))
-        return value, torch.stack([d_alpha, -0.5 * alpha / self.n_references * slope])
+        value, weights = likelihood_terms(gram, self.residual)
+        weights.mul_(shape)
+        slope = torch.dot(weights.view(-1), self.distances.view(-1))
+        scale = -0.5 * alpha / self.n_references
+        return value, torch.stack([0.5 * weights.sum(), scale * slope])
 
 
 class AutogradObjective:
