@@ -14,7 +14,7 @@ from gp_eval.models.protocol import PerformanceModel
 from gp_eval.models.registry import make_model
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate"]
+__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate", "random_order"]
 
 StopReason = Literal["converged", "max_items", "complete"]
 
@@ -66,6 +66,7 @@ class EvaluationLoop:
         references: The references it was built from.
         stop: When to stop.
         seed: Fixes the order of random selection and of items within a bucket.
+        order: That order itself, a permutation of shape ``N``, in place of a seed.
     """
 
     def __init__(
@@ -75,11 +76,12 @@ class EvaluationLoop:
         *,
         stop: StoppingRule,
         seed: int = 0,
+        order: torch.Tensor | None = None,
     ) -> None:
         self.model, self.stop = model, stop
         n_items = len(references.items)
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(n_items, generator=generator)
+        if order is None:
+            order = random_order(n_items, seed)
         self._order: list[int] = order.tolist()
         self._rank = torch.argsort(order)
         self._same_as = _groups_of_equal_items(references)
@@ -146,6 +148,7 @@ class EvaluationLoop:
     def _assess(self) -> None:
         belief = self.model.performance()
         self.estimate, self.width = float(belief.mean), float(belief.width())
+        self.variance = float(belief.variance)
         if not self.n:
             return
         self.estimates.append(self.estimate)
@@ -173,6 +176,12 @@ class EvaluationLoop:
             estimates=list(self.estimates),
             widths=list(self.widths),
         )
+
+
+def random_order(n_items: int, seed: int) -> torch.Tensor:
+    """The permutation of ``N`` items that belongs to a seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randperm(n_items, generator=generator)
 
 
 def _groups_of_equal_items(references: References) -> torch.Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -57,6 +57,35 @@ class DuplicateModels(StrEnum):
 
     error = "error"
     number = "number"
+
+
+class Regime(StrEnum):
+    """How targets are split off."""
+
+    interpolation = "interpolation"
+    extrapolation = "extrapolation"
+    both = "both"
+
+    @property
+    def parts(self) -> list[Literal["interpolation", "extrapolation"]]:
+        """The regimes meant."""
+        if self is Regime.interpolation:
+            return ["interpolation"]
+        if self is Regime.extrapolation:
+            return ["extrapolation"]
+        return ["interpolation", "extrapolation"]
+
+
+class Paper(StrEnum):
+    """Settings of the BayesAME paper: at least 40 seeds and 3 draws of targets."""
+
+    table1 = "table1"
+    figure1 = "figure1"
+
+    @property
+    def fractions(self) -> str:
+        """Shares of the pool used as references."""
+        return "0.5" if self is Paper.table1 else "0.1,0.5,0.9"
 
 
 def _env(flag: str) -> str:
@@ -232,6 +261,83 @@ def tell(
     if bool(scores) == bool(source):
         raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
     tell_scores(run, scores or [], source)
+
+
+@app.command()
+def simulate(
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Score tables, or 'digits' for the embedded one."),
+    ],
+    models: Annotated[
+        str, _option("models", "Models, separated by commas.")
+    ] = "bayesame,bayesame-rs,rs-mean",
+    regime: Annotated[
+        Regime, _option("regime", "How targets are split off.")
+    ] = Regime.both,
+    reference_fraction: Annotated[
+        str, _option("reference-fraction", "Shares of the pool, separated by commas.")
+    ] = "0.5",
+    seeds: Annotated[int, _option("seeds", "Draws of the references.", min=1)] = 20,
+    targets: Annotated[int, _option("targets", "Targets of a draw.", min=1)] = 10,
+    draws: Annotated[
+        int, _option("draws", "Draws of the targets (interpolation).", min=1)
+    ] = 1,
+    n_max: Annotated[
+        int | None, _option("n-max", "Cap on evaluated items.", min=1)
+    ] = None,
+    paper: Annotated[
+        Paper | None, _option("paper", "Models and settings of a table of the paper.")
+    ] = None,
+    score: Annotated[Score, _option("score", "Scores of digits.")] = Score.probability,
+    missing: MissingOption = Missing.error,
+    duplicate_models: DuplicatesOption = DuplicateModels.error,
+    output: Annotated[
+        Path, _option("output", "Folder of the results.", "--output", "-o")
+    ] = Path("results"),
+    jobs: Annotated[
+        int | None, _option("jobs", "Processes.", "--jobs", "-j", min=1)
+    ] = None,
+    figures: Annotated[
+        bool, _option("figures", "Draw figures.", "--figures/--no-figures")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Compare models over many seeds and targets; the same line resumes."""
+    from gp_eval.cli.simulate import run_simulation
+    from gp_eval.experiments.tables import PAPER_MODELS
+
+    wanted = list(PAPER_MODELS) if paper else [m for m in models.split(",") if m]
+    if paper:
+        regime, reference_fraction = Regime.both, paper.fractions
+        seeds, draws = max(seeds, 40), max(draws, 3)
+    run_simulation(
+        data,
+        models=wanted,
+        regimes=regime.parts,
+        reference_fractions=_fractions(reference_fraction),
+        seeds=seeds,
+        n_targets=targets,
+        draws=draws,
+        n_max=n_max,
+        score=score.value,
+        missing=missing.value,
+        duplicate_models=duplicate_models.value,
+        output=output,
+        jobs=jobs,
+        figures=figures,
+        as_json=json,
+    )
+
+
+def _fractions(text: str) -> list[float]:
+    try:
+        values = [float(word) for word in text.split(",")]
+    except ValueError:
+        values = [-1.0]
+    if not all(0.0 < value <= 1.0 for value in values):
+        raise typer.BadParameter(f"--reference-fraction: 0 < f <= 1, got {text!r}")
+    return values
 
 
 @app.command()

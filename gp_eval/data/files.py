@@ -19,7 +19,7 @@ from gp_eval.errors import DataError, MissingDependencyError
 if TYPE_CHECKING:
     from gp_eval.data.references import References
 
-__all__ = ["read_references", "write_references"]
+__all__ = ["read_references", "require_pyarrow", "write_references"]
 
 _META = b"gp_eval"
 
@@ -111,7 +111,8 @@ def _to_npz(references: References) -> bytes:
     return buffer.getvalue()
 
 
-def _pyarrow() -> Any:
+def require_pyarrow() -> Any:
+    """The pyarrow package, or an error that says how to get it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -123,7 +124,7 @@ def _pyarrow() -> Any:
 
 
 def _read_parquet(path: Path, policies: _Policies) -> References:
-    arrow = _pyarrow()
+    arrow = require_pyarrow()
     try:
         table = arrow.parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
@@ -146,7 +147,7 @@ def _read_parquet(path: Path, policies: _Policies) -> References:
 
 
 def _to_parquet(references: References) -> bytes:
-    arrow = _pyarrow()
+    arrow = require_pyarrow()
     if "item" in references.models:
         raise DataError("models: 'item' is the name of the id column in Parquet files")
     extra: dict[str, Any] = {"meta": references.meta}

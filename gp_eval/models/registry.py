@@ -11,7 +11,7 @@ from gp_eval.data import References
 from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.protocol import PerformanceModel
 
-__all__ = ["make_model", "model_names", "register_model"]
+__all__ = ["make_model", "model_factory", "model_names", "register_model"]
 
 _MODELS: dict[str, Callable[..., PerformanceModel]] = {
     "bayesame": BayesAME,
@@ -35,6 +35,17 @@ def model_names() -> list[str]:
     return list(_MODELS)
 
 
+def model_factory(name: str) -> Callable[..., PerformanceModel]:
+    """What builds the model of that name: ``factory(references, **options)``.
+
+    Raises:
+        ValueError: For an unknown name, with the known ones.
+    """
+    if name not in _MODELS:
+        raise ValueError(f"model: expected one of {model_names()}, got {name!r}")
+    return _MODELS[name]
+
+
 def make_model(name: str, references: References, **options: Any) -> PerformanceModel:
     """A fresh model of one target.
 
@@ -46,9 +57,7 @@ def make_model(name: str, references: References, **options: Any) -> Performance
     Raises:
         ValueError: For an unknown name or option, with the known ones.
     """
-    if name not in _MODELS:
-        raise ValueError(f"model: expected one of {model_names()}, got {name!r}")
-    factory = _MODELS[name]
+    factory = model_factory(name)
     known = list(inspect.signature(factory).parameters)[1:]
     unknown = [option for option in options if option not in known]
     if unknown:

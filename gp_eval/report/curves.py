@@ -12,7 +12,7 @@ import numpy as np
 
 from gp_eval.errors import MissingDependencyError
 
-__all__ = ["Curve", "check_picture", "plot_curves"]
+__all__ = ["Curve", "check_picture", "matplotlib_figure", "plot_curves"]
 
 _BLUE, _GREY, _BLACK = "#1f6fb2", "#9a9a9a", "#222222"
 _FORMATS = (".png", ".svg", ".pdf")
@@ -49,7 +49,7 @@ def check_picture(path: Path) -> None:
         ValueError: For a suffix that is not a picture format.
         FileNotFoundError: For a folder that does not exist.
     """
-    _matplotlib()
+    matplotlib_figure()
     if path.suffix not in _FORMATS:
         raise ValueError(f"output: expected one of {_FORMATS}, got {str(path)!r}")
     if not path.absolute().parent.is_dir():
@@ -66,7 +66,7 @@ def plot_curves(curves: Sequence[Curve], path: Path) -> Path:
     Returns:
         The path, absolute.
     """
-    figure_class = _matplotlib()
+    figure_class = matplotlib_figure()
     columns = min(2, len(curves))
     rows = math.ceil(len(curves) / columns)
     figure = figure_class(figsize=(5.2 * columns, 3.1 * rows + 0.5), dpi=150)
@@ -138,7 +138,8 @@ def _limits(curve: Curve) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _matplotlib() -> Any:
+def matplotlib_figure() -> Any:
+    """The ``Figure`` class of matplotlib, or an error that says how to get it."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

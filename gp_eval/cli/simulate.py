@@ -1,0 +1,144 @@
+"""``gp-eval simulate``: models side by side on one or several data sets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from gp_eval.cli.output import note, print_json, print_table, progress_console
+from gp_eval.data import References
+from gp_eval.data.validation import DuplicateModels, Missing
+from gp_eval.datasets import load_digits_benchmark
+from gp_eval.errors import DataError
+from gp_eval.experiments.cells import Cell, Regime, plan_cells
+from gp_eval.experiments.simulate import simulate
+from gp_eval.experiments.store import read_result
+from gp_eval.experiments.summary import Summary, summarise
+from gp_eval.experiments.tables import published_value, rmse_table
+
+__all__ = ["run_simulation"]
+
+
+def run_simulation(
+    data: Sequence[str],
+    *,
+    models: list[str],
+    regimes: list[Regime],
+    reference_fractions: list[float],
+    seeds: int,
+    n_targets: int,
+    draws: int,
+    n_max: int | None,
+    score: str,
+    missing: Missing,
+    duplicate_models: DuplicateModels,
+    output: Path,
+    jobs: int | None,
+    figures: bool,
+    as_json: bool,
+) -> None:
+    """Run what is not finished, then print a table or JSON, and draw figures."""
+    if figures:
+        from gp_eval.experiments.figures import plot_summaries
+        from gp_eval.report.curves import check_picture
+
+        check_picture(Path("figure.png"))
+    tables = _load(data, score, missing, duplicate_models)
+    cells = plan_cells(
+        list(tables),
+        models=models,
+        regimes=regimes,
+        reference_fractions=reference_fractions,
+        seeds=seeds,
+        n_targets=n_targets,
+        draws=draws,
+        n_max=n_max,
+    )
+    _run(cells, tables, output, jobs)
+    summaries = summarise(read_result(output / cell.path) for cell in cells)
+    if as_json:
+        for summary in summaries:
+            print_json(summary.record())
+    else:
+        _print(summaries)
+        note(f"Curves: {output.absolute()}")
+    if figures:
+        by_data: dict[str, list[Summary]] = defaultdict(list)
+        for summary in summaries:
+            by_data[summary.data].append(summary)
+        for name, group in by_data.items():
+            for path in plot_summaries(group, output / name / "comparison"):
+                note(f"Figure: {path}")
+
+
+def _load(
+    data: Sequence[str], score: str, missing: Missing, duplicates: DuplicateModels
+) -> dict[str, References]:
+    tables: dict[str, References] = {}
+    for source in data:
+        if source == "digits":
+            name = f"digits-{score}"
+            table = load_digits_benchmark(score)  # type: ignore[arg-type]
+        else:
+            name = Path(source).stem
+            table = References.read(
+                source, missing=missing, duplicate_models=duplicates
+            )
+        if name in tables:
+            raise DataError(f"data: two sets are called {name!r}")
+        tables[name] = table
+    return tables
+
+
+def _run(
+    cells: list[Cell], tables: dict[str, References], output: Path, jobs: int | None
+) -> None:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=progress_console()) as progress:
+        task = progress.add_task("Simulating", total=len(cells))
+        try:
+            for _ in simulate(cells, tables, output, jobs=jobs):
+                progress.advance(task)
+        except KeyboardInterrupt:
+            note("Interrupted; finished cells are kept, the same command goes on.")
+            raise
+
+
+def _print(summaries: list[Summary]) -> None:
+    columns, rows = rmse_table(summaries)
+    print_table(columns, rows)
+    note(
+        "Evaluation-weighted integrated RMSE"
+        + (
+            "; in parentheses the value of the BayesAME paper."
+            if any(published_value(s) is not None for s in summaries)
+            else "."
+        )
+    )
+    coverage = [
+        [
+            f"{s.data} {s.regime} {s.reference_fraction:g}",
+            s.model,
+            *(
+                "-" if v is None else f"{v:.2f}"
+                for v in s.record()["coverage"].values()
+            ),
+        ]
+        for s in summaries
+    ]
+    fractions = list(summaries[0].record()["coverage"])
+    print_table(["coverage of the 95 % interval", "model", *fractions], coverage)

@@ -1,0 +1,99 @@
+"""A cell of an experiment: one model, one reference set, a set of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gp_eval.data import References
+from gp_eval.experiments.splits import Split, extrapolation, interpolation
+
+__all__ = ["Cell", "Regime", "plan_cells"]
+
+Regime = Literal["interpolation", "extrapolation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Everything that fixes one simulation.
+
+    Attributes:
+        data: Name of the data set.
+        regime: How targets are split off.
+        reference_fraction: Share of the pool that is used as references.
+        model: Registered name of the model.
+        options: Options of the model; JSON values only.
+        n_targets: Number of targets ``T``.
+        draw: Seed of the draw of targets (interpolation only).
+        seed: Seed of the references and of everything random in the model.
+        n_max: Number of items to evaluate; ``None`` for all.
+    """
+
+    data: str
+    regime: Regime
+    reference_fraction: float
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    n_targets: int = 10
+    draw: int = 0
+    seed: int = 0
+    n_max: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where its result lands, below the folder of the experiment."""
+        setting = f"{self.regime}-{self.reference_fraction:g}-{self.n_targets}"
+        name = f"draw{self.draw:03d}-seed{self.seed:04d}.parquet"
+        return Path(self.data) / setting / self.model / name
+
+    def record(self) -> dict[str, Any]:
+        """The cell as JSON values."""
+        return {**asdict(self), "options": dict(self.options)}
+
+    def split(self, scores: References) -> Split:
+        """Targets and pool of this cell."""
+        if self.regime == "interpolation":
+            return interpolation(
+                scores, n_targets=self.n_targets, target_seed=self.draw
+            )
+        return extrapolation(scores, n_targets=self.n_targets)
+
+
+def plan_cells(
+    data: list[str],
+    *,
+    models: list[str],
+    regimes: list[Regime],
+    reference_fractions: list[float],
+    seeds: int,
+    n_targets: int,
+    draws: int,
+    n_max: int | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Cell]:
+    """All cells of an experiment, seeds outermost, so that early results are broad.
+
+    Extrapolation has one set of targets, the best models, whatever ``draws`` is.
+    """
+    return [
+        Cell(
+            data=name,
+            regime=regime,
+            reference_fraction=fraction,
+            model=model,
+            options=dict((options or {}).get(model, {})),
+            n_targets=n_targets,
+            draw=draw,
+            seed=seed,
+            n_max=n_max,
+        )
+        for seed in range(seeds)
+        for draw in range(draws)
+        for name in data
+        for regime in regimes
+        if regime == "interpolation" or draw == 0
+        for fraction in reference_fractions
+        for model in models
+    ]

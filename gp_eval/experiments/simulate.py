@@ -1,0 +1,105 @@
+"""Running the cells of an experiment, on one core, many, or a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from joblib import Parallel, delayed
+
+from gp_eval.data import References
+from gp_eval.experiments.cells import Cell
+from gp_eval.experiments.curves import Simulator
+from gp_eval.experiments.simulators import make_simulator
+from gp_eval.experiments.store import CellResult, is_finished, write_result
+from gp_eval.loop import random_order
+from gp_eval.models.registry import model_factory
+
+__all__ = ["run_cell", "simulate"]
+
+
+def simulate(
+    cells: list[Cell],
+    data: Mapping[str, References],
+    folder: Path,
+    *,
+    jobs: int | None = None,
+) -> Iterator[Cell]:
+    """Run all cells that are not finished yet, and yield each as it is done.
+
+    A killed experiment goes on where it was: finished cells are on disk. Work is spread
+    by joblib, so that ``with parallel_config(backend="dask")`` around it uses a Dask
+    cluster; results are written where the cell runs, in a folder that all workers see.
+
+    Args:
+        cells: What to run.
+        data: Complete score tables by name.
+        folder: Where results land.
+        jobs: Processes; default those of joblib's present configuration, or one.
+
+    Yields:
+        Every cell, finished ones first.
+
+    Raises:
+        StateMismatchError: If the folder holds results of other data or settings.
+        ValueError: For an unknown model.
+    """
+    fingerprints = {name: scores.fingerprint for name, scores in data.items()}
+    simulators = {
+        (cell.model, repr(cell.options)): make_simulator(
+            cell.model, cell.options, factory=model_factory(cell.model)
+        )
+        for cell in cells
+    }
+    todo = []
+    for cell in cells:
+        if is_finished(cell, fingerprints[cell.data], folder):
+            yield cell
+        else:
+            todo.append(cell)
+    tasks = (
+        delayed(run_cell)(
+            cell,
+            data[cell.data],
+            simulators[cell.model, repr(cell.options)],
+            folder.absolute(),
+        )
+        for cell in todo
+    )
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
+
+
+def run_cell(
+    cell: Cell, scores: References, simulator: Simulator, folder: Path
+) -> Cell:
+    """Run one cell on one thread and write its result."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        split = cell.split(scores)
+        references = split.references(cell.reference_fraction, seed=cell.seed)
+        targets = split.target_scores()
+        n_items = targets.shape[1]
+        start = time.process_time()
+        curves = simulator(
+            references,
+            targets,
+            random_order(n_items, cell.seed),
+            n_max=min(cell.n_max or n_items, n_items),
+        )
+        spent = time.process_time() - start
+    finally:
+        torch.set_num_threads(threads)
+    result = CellResult(
+        cell=cell,
+        targets=split.targets,
+        truth=targets @ references.item_weights,
+        curves=curves,
+        n_items=n_items,
+        cpu_s=spent / len(split.targets),
+        fingerprint=scores.fingerprint,
+    )
+    write_result(result, folder)
+    return cell

@@ -1,0 +1,83 @@
+"""Which simulator runs which model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gp_eval.data import References
+from gp_eval.experiments.curves import Curves, Simulator
+from gp_eval.loop import EvaluationLoop
+from gp_eval.models.protocol import PerformanceModel
+from gp_eval.models.registry import make_model
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["make_simulator", "simulate_one_by_one"]
+
+_BATCHED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bayesame": ("bayesame", "simulate_bayesame", {}),
+    "bayesame-rs": ("bayesame", "simulate_bayesame", {"selection": "random"}),
+}
+
+
+def make_simulator(
+    model: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    factory: Callable[..., PerformanceModel] | None = None,
+) -> Simulator:
+    """The batched simulator of a model, or one that runs the model itself.
+
+    Args:
+        model: Registered name.
+        options: Options of the model.
+        factory: Builds the model, for one that workers do not have registered.
+    """
+    if model in _BATCHED:
+        module, name, preset = _BATCHED[model]
+        home = import_module(f"gp_eval.experiments.batched.{module}")
+        simulator: Simulator = partial(
+            getattr(home, name), **{**preset, **(options or {})}
+        )
+        return simulator
+    build = factory or partial(make_model, model)
+    return partial(simulate_one_by_one, partial(build, **(options or {})))
+
+
+def simulate_one_by_one(
+    build: Callable[[References], PerformanceModel],
+    references: References,
+    scores: Tensor,
+    order: Tensor,
+    *,
+    n_max: int,
+) -> Curves:
+    """Curves of any model, target by target, through the harness protocol.
+
+    Args:
+        build: Makes a fresh model of one target.
+        references: References of all runs.
+        scores: Scores of the targets, ``R x N``.
+        order: Order of random selection, shape ``N``.
+        n_max: Number of items to evaluate.
+    """
+    never = StoppingRule(width=torch.finfo(torch.float64).tiny)
+    means, variances = [], []
+    for row in scores.tolist():
+        loop = EvaluationLoop(build(references), references, stop=never, order=order)
+        variance = []
+        for _ in range(n_max):
+            item = loop.ask()[0]
+            loop.tell(item, row[item])
+            variance.append(loop.variance)
+        means.append(loop.estimates)
+        variances.append(variance)
+    return Curves(
+        torch.tensor(means, dtype=torch.float64),
+        torch.tensor(variances, dtype=torch.float64),
+    )
