@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,9 @@ from gp_eval.experiments.summary import Summary
 from gp_eval.report.curves import matplotlib_figure
 
 __all__ = ["plot_summaries"]
+
+_EXACT = 1e-12
+"""Below this an error is rounding, for which a logarithm has no place."""
 
 _COLOURS = (
     "#1f6fb2",
@@ -25,19 +28,14 @@ _COLOURS = (
     "#c2185b",
     "#7a8b00",
 )
-_ROWS = (
-    "RMSE x 100 (log scale)",
-    "gain over RS-Mean, dB",
-    "RMSE x 100 at the stop",
-    "coverage of the 95 % interval",
-)
 
 
 def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
     """Draw all settings of one data set, models as lines.
 
-    The rows are RMSE Log and RMSE Gain (Figure 1 of the BayesAME paper), the
-    Cost-Accuracy Trade-Off (Figure 2), and coverage.
+    The rows are RMSE Log, RMSE Gain (both Figure 1 of the BayesAME paper; the gain only
+    if ``rs-mean`` is among the models), the Cost-Accuracy Trade-Off (Figure 2), and
+    coverage.
 
     Args:
         summaries: Summaries of one data set.
@@ -49,21 +47,23 @@ def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
     settings = list(dict.fromkeys((s.regime, s.reference_fraction) for s in summaries))
     models = list(dict.fromkeys(s.model for s in summaries))
     colour = {m: _COLOURS[i % len(_COLOURS)] for i, m in enumerate(models)}
-    figure = matplotlib_figure()(figsize=(4.4 * len(settings), 11.5), dpi=140)
+    rows = [row for row in _ROWS if row is not _draw_gain or "rs-mean" in models]
+    size = (4.4 * len(settings), 2.8 * len(rows) + 0.5)
+    figure = matplotlib_figure()(figsize=size, dpi=140)
     figure.set_layout_engine("constrained")
-    axes = figure.subplots(len(_ROWS), len(settings), squeeze=False)
+    axes = figure.subplots(len(rows), len(settings), squeeze=False)
     for column, (regime, fraction) in enumerate(settings):
         group = [
             s
             for s in summaries
             if (s.regime, s.reference_fraction) == (regime, fraction)
         ]
-        _draw_column(axes[:, column], group, colour)
+        for axis, draw in zip(axes[:, column], rows, strict=True):
+            draw(axis, group, colour)
+            axis.spines[["top", "right"]].set_visible(False)
         axes[0, column].set_title(
             f"{regime}, {fraction:.0%} of references", fontsize=10
         )
-    for axis, label in zip(axes[:, 0], _ROWS, strict=True):
-        axis.set_ylabel(label)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
@@ -82,35 +82,52 @@ def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
     return written
 
 
-def _draw_column(axes: Any, group: list[Summary], colour: dict[str, str]) -> None:
-    error, gain, trade, coverage = axes
-    baseline = next((s for s in group if s.model == "rs-mean"), None)
+def _lines(
+    axis: Any, group: list[Summary], colour: dict[str, str]
+) -> Iterator[tuple[Summary, Any, dict[str, Any]]]:
+    """Style and place of each model's curve, with ``x`` in percent of ``N``."""
+    axis.set_xlabel("evaluated items, % of N")
     for summary in group:
-        style = {"color": colour[summary.model], "lw": 1.3, "label": summary.model}
         n = np.arange(1, summary.rmse.shape[0] + 1)
-        x = 100.0 * n / summary.n_items
+        style = {"color": colour[summary.model], "lw": 1.3, "label": summary.model}
+        yield summary, 100.0 * n / summary.n_items, style
+
+
+def _draw_rmse(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
+    for summary, x, style in _lines(axis, group, colour):
         rmse = summary.rmse.numpy()
-        shown = rmse > 1e-12  # the logarithm has no place for the exact end
-        error.plot(x[shown], 100.0 * rmse[shown], **style)
-        if baseline is not None:
-            both = shown & (baseline.rmse.numpy() > 1e-12)
-            ratio = baseline.rmse.numpy()[both] / rmse[both]
-            gain.plot(x[both], 20.0 * np.log10(ratio), **style)
-        trade.plot(
-            [100.0 * stop.mean_fraction for stop in summary.stops],
-            [100.0 * stop.rmse for stop in summary.stops],
-            marker="o",
-            ms=3,
-            **style,
-        )
-        coverage.plot(x, summary.coverage.numpy(), **style)
-    error.set_yscale("log")
-    gain.axhline(0.0, color="#222222", lw=0.8)
-    gain.set_ylim(bottom=max(gain.get_ylim()[0], -10.0))
-    coverage.axhline(0.95, color="#222222", lw=0.8, ls="--")
-    coverage.set_ylim(0.0, 1.03)
-    for axis in (error, gain, coverage):
-        axis.set_xlabel("evaluated items, % of N")
-    trade.set_xlabel("mean number of items at the stop, % of N")
-    for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
+        shown = rmse > _EXACT
+        axis.plot(x[shown], 100.0 * rmse[shown], **style)
+    axis.set_yscale("log")
+    axis.set_ylabel("RMSE x 100 (log scale)")
+
+
+def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
+    baseline = next(s.rmse.numpy() for s in group if s.model == "rs-mean")
+    for summary, x, style in _lines(axis, group, colour):
+        rmse = summary.rmse.numpy()
+        shown = (rmse > _EXACT) & (baseline > _EXACT)
+        axis.plot(x[shown], 20.0 * np.log10(baseline[shown] / rmse[shown]), **style)
+    axis.axhline(0.0, color="#222222", lw=0.8)
+    axis.set_ylim(bottom=max(axis.get_ylim()[0], -10.0))
+    axis.set_ylabel("gain over RS-Mean, dB")
+
+
+def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
+    for summary, _, style in _lines(axis, group, colour):
+        cost = [100.0 * stop.mean_fraction for stop in summary.stops]
+        error = [100.0 * stop.rmse for stop in summary.stops]
+        axis.plot(cost, error, marker="o", ms=3, **style)
+    axis.set_xlabel("mean number of items at the stop, % of N")
+    axis.set_ylabel("RMSE x 100 at the stop")
+
+
+def _draw_coverage(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
+    for summary, x, style in _lines(axis, group, colour):
+        axis.plot(x, summary.coverage.numpy(), **style)
+    axis.axhline(0.95, color="#222222", lw=0.8, ls="--")
+    axis.set_ylim(0.0, 1.03)
+    axis.set_ylabel("coverage of the 95 % interval")
+
+
+_ROWS = (_draw_rmse, _draw_gain, _draw_trade_off, _draw_coverage)

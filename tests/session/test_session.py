@@ -420,9 +420,11 @@ def test_a_closed_session_can_be_looked_at_but_not_changed(run: Path) -> None:
 
 
 def test_an_open_that_fails_leaves_the_lock_free(started: Path) -> None:
-    with pytest.raises(StateMismatchError):
+    with pytest.raises(StateMismatchError) as error:
         Session.open(started, references=grouped_references())
     Session.open(started).close()
+    # Until here the traceback kept the lock from being freed by garbage collection.
+    assert error.tb is not None
 
 
 def test_a_session_stays_in_its_folder_when_the_process_moves_on(

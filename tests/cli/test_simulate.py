@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import gp_eval
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    skill, ease = rng.random((1, 24)), rng.random((30, 1))
+    scores = (0.5 * skill + 0.3 * ease + 0.2 * rng.random((30, 24))).round(6)
+    frame = pd.DataFrame(scores, index=[f"q{i}" for i in range(30)])
+    frame.columns = [f"m{k}" for k in range(24)]
+    frame.to_csv(tmp_path / "toy.csv")
+    return tmp_path / "toy.csv"
+
+
+def words(table: Path, *more: object) -> tuple[object, ...]:
+    return (
+        "simulate", table, "--models", "bayesame,bayesame-rs", "--seeds", 2,
+        "--targets", 3, "-o", table.parent / "results", *more,
+    )  # fmt: skip
+
+
+def test_json_has_one_line_for_each_setting_and_model(table: Path) -> None:
+    outcome = gp_eval(*words(table, "--json", "--no-figures"))
+    assert outcome.code == 0, outcome.err
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [(r["data"], r["regime"], r["model"]) for r in records] == [
+        ("toy", regime, model)
+        for regime in ("interpolation", "extrapolation")
+        for model in ("bayesame", "bayesame-rs")
+    ]
+    for record in records:
+        assert record["seeds"] == 2
+        assert record["targets"] == 3
+        assert 0 < record["ewi_rmse"] < 1000
+
+
+def test_the_same_line_resumes(table: Path) -> None:
+    first = gp_eval(*words(table, "--json", "--no-figures"))
+    times = {p: p.stat().st_mtime_ns for p in table.parent.rglob("*.parquet")}
+    again = gp_eval(*words(table, "--json", "--no-figures"))
+    assert again.out == first.out
+    assert {p: p.stat().st_mtime_ns for p in times} == times
+
+
+def test_table_and_figures_for_people(table: Path) -> None:
+    outcome = gp_eval(*words(table, "--regime", "interpolation"))
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert lines[0].split() == ["setting", "bayesame", "bayesame-rs"]
+    assert lines[1].startswith("toy interpolation 0.5")
+    assert "coverage of the 95 % interval" in outcome.out
+    for suffix in ("png", "svg"):
+        assert (table.parent / "results/toy" / f"comparison.{suffix}").is_file()
+
+
+def test_several_sets_and_fractions_at_once(table: Path) -> None:
+    other = table.with_name("other.csv")
+    other.write_text(table.read_text())
+    outcome = gp_eval(
+        *words(table, other, "--reference-fraction", "0.3,0.9", "--n-max", 12),
+        "--json",
+        "--no-figures",
+    )
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert len(records) == 2 * 2 * 2 * 2
+    assert {r["reference_fraction"] for r in records} == {0.3, 0.9}
+    assert all(r["ewi_rmse"] is None for r in records)
+
+
+def test_mistakes_are_usage_errors(table: Path) -> None:
+    assert gp_eval(*words(table, "--reference-fraction", "half")).code == 2
+    assert gp_eval(*words(table, "--reference-fraction", "1.5")).code == 2
+    assert gp_eval(*words(table, "--regime", "sideways")).code == 2
+    twice = gp_eval(*words(table, table))
+    assert twice.code == 1
+    assert "two sets are called 'toy'" in twice.err

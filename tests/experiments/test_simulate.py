@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gp_eval.data import References
+from gp_eval.errors import StateMismatchError
+from gp_eval.experiments.cells import Cell, plan_cells
+from gp_eval.experiments.simulate import simulate
+from gp_eval.experiments.simulators import make_simulator, simulate_one_by_one
+from gp_eval.experiments.store import read_result
+from gp_eval.loop import random_order
+from gp_eval.models import Performance, make_model, register_model, registry
+
+
+def table(n_items: int = 30, n_models: int = 24) -> References:
+    generator = torch.Generator().manual_seed(0)
+    skill = torch.rand(1, n_models, generator=generator, dtype=torch.float64)
+    ease = torch.rand(n_items, 1, generator=generator, dtype=torch.float64)
+    noise = torch.rand(n_items, n_models, generator=generator, dtype=torch.float64)
+    return References(
+        (0.5 * skill + 0.3 * ease + 0.2 * noise).round(decimals=6),
+        [f"q{i}" for i in range(n_items)],
+        [f"m{k}" for k in range(n_models)],
+    )
+
+
+def cells(**options) -> list[Cell]:
+    defaults = {
+        "models": ["bayesame", "bayesame-rs"],
+        "regimes": ["interpolation", "extrapolation"],
+        "reference_fractions": [0.5],
+        "seeds": 2,
+        "n_targets": 3,
+        "draws": 2,
+    }
+    return plan_cells(["toy"], **{**defaults, **options})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.parquet")
+    }
+
+
+def test_plan_has_one_extrapolation_whatever_the_draws() -> None:
+    planned = cells()
+    assert len(planned) == len({cell.path for cell in planned}) == 2 * 2 * (2 + 1)
+    assert [c.draw for c in planned if c.regime == "extrapolation"] == [0] * 4
+
+
+def test_results_are_the_models_own_run_by_run(tmp_path: Path) -> None:
+    scores = table()
+    planned = cells(seeds=1, draws=1)
+    assert len(list(simulate(planned, {"toy": scores}, tmp_path))) == 4
+    for cell in planned:
+        result = read_result(tmp_path / cell.path)
+        split = cell.split(scores)
+        assert result.cell == cell
+        assert result.targets == split.targets
+        references = split.references(0.5, seed=0)
+        expected = simulate_one_by_one(
+            lambda refs, cell=cell: make_model(cell.model, refs),
+            references,
+            split.target_scores(),
+            random_order(30, 0),
+            n_max=30,
+        )
+        close = {"rtol": 1e-9, "atol": 1e-12}
+        torch.testing.assert_close(result.curves.mean, expected.mean, **close)
+        torch.testing.assert_close(result.curves.variance, expected.variance, **close)
+        torch.testing.assert_close(result.curves.mean[:, -1], result.truth)
+        assert result.cpu_s > 0
+
+
+def test_a_killed_experiment_redoes_nothing(tmp_path: Path) -> None:
+    data = {"toy": table()}
+    planned = cells()
+    run = simulate(planned, data, tmp_path)
+    for _ in range(5):
+        next(run)
+    run.close()
+    kept = contents(tmp_path)
+    assert len(kept) == 5
+    assert len(list(simulate(planned, data, tmp_path))) == len(planned)
+    after = contents(tmp_path)
+    assert len(after) == len(planned)
+    assert {name: after[name] for name in kept} == kept
+
+
+def test_other_data_or_settings_are_not_mixed_in(tmp_path: Path) -> None:
+    planned = cells(seeds=1, draws=1)
+    list(simulate(planned, {"toy": table()}, tmp_path))
+    with pytest.raises(StateMismatchError, match="other data or settings"):
+        list(simulate(planned, {"toy": table(n_items=31)}, tmp_path))
+    capped = cells(seeds=1, draws=1, n_max=10)
+    with pytest.raises(StateMismatchError, match="other data or settings"):
+        list(simulate(capped, {"toy": table()}, tmp_path))
+    (tmp_path / planned[0].path).write_bytes(b"damage")
+    with pytest.raises(StateMismatchError, match="is not the result of a cell"):
+        list(simulate(planned, {"toy": table()}, tmp_path))
+
+
+def test_processes_give_the_same_results(tmp_path: Path) -> None:
+    planned = cells(seeds=1)
+    list(simulate(planned, {"toy": table()}, tmp_path / "one"))
+    list(simulate(planned, {"toy": table()}, tmp_path / "two", jobs=2))
+    for cell in planned:
+        one, two = (read_result(tmp_path / run / cell.path) for run in ("one", "two"))
+        torch.testing.assert_close(one.curves.mean, two.curves.mean, rtol=0, atol=0)
+
+
+class PriorMean:
+    """A third party's method: it never learns."""
+
+    def __init__(self, references: References, *, offset: float = 0.0) -> None:
+        self.belief = Performance(
+            references.scores.mean() + offset, torch.tensor(0.01).double()
+        )
+
+    def condition(self, items: torch.Tensor, scores: torch.Tensor) -> None:
+        pass
+
+    def performance(self) -> Performance:
+        return self.belief
+
+    def acquisition(self) -> None:
+        return None
+
+
+def test_a_method_of_ones_own_needs_no_batched_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+    register_model("prior-mean", PriorMean)
+    planned = cells(
+        models=["prior-mean"], seeds=1, options={"prior-mean": {"offset": 0.5}}
+    )
+    assert len(list(simulate(planned, {"toy": table()}, tmp_path))) == 3
+    result = read_result(tmp_path / planned[0].path)
+    assert result.curves.mean.unique().shape == (1,)
+    assert float(result.curves.mean[0, 0]) > 0.7
+
+
+def test_unknown_models_are_named_before_the_work(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="got 'nope'"):
+        list(simulate(cells(models=["nope"]), {"toy": table()}, tmp_path))
+    assert not contents(tmp_path)
+
+
+def test_options_reach_the_batched_simulator() -> None:
+    scores = table()
+    references = scores.subset(models=scores.models[5:])
+    targets = scores.scores[:, :2].T.contiguous()
+    runs = [
+        make_simulator("bayesame", options)(
+            references, targets, random_order(30, 0), n_max=30
+        ).mean
+        for options in ({}, {"refit_every": 7})
+    ]
+    assert not torch.equal(runs[0], runs[1])
