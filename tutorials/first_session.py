@@ -93,7 +93,7 @@ for item in session.pending:
 
 # %%
 while not session.done:
-    for item in session.ask(8):
+    for item in session.pending or session.ask(8):
         session.tell(item, run_my_model(item))
 result = session.estimate()
 session.close()

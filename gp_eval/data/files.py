@@ -22,11 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["read_references", "require_pyarrow", "write_references"]
 
 _META = b"gp_eval"
+_EXTRA = ("item_weights", "groups", "labels")
+# What numpy and zipfile raise for damaged bytes, TypeError for a lone .npy array.
+_UNREADABLE = (
+    *(ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError),
+    *(NotImplementedError, BadZipFile, zlib.error),
+)
+_GAPS = ["", "NA", "N/A", "NaN", "nan", "null", "None"]
 
 
 class _Policies(TypedDict):
     missing: Missing
     duplicate_models: DuplicateModels
+
+
+_AS_IT_IS: _Policies = {"missing": "keep", "duplicate_models": "error"}
 
 
 def read_references(
@@ -76,7 +86,7 @@ def _read_npz(path: Path, policies: _Policies) -> References:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise DataError(
             f"path: {str(path)!r} is not a readable .npz: {error}"
         ) from error
@@ -87,8 +97,17 @@ def _read_npz(path: Path, policies: _Policies) -> References:
         arrays["groups"] = arrays["category"]
     if "groups" in arrays:
         arrays["groups"] = [str(g) for g in arrays["groups"]]
-    meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
-    return _build(arrays, meta, policies)
+    return _build(arrays, _meta(path, arrays), policies)
+
+
+def _meta(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
+    try:
+        meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
+    except ValueError:
+        meta = None
+    if not isinstance(meta, dict):
+        raise DataError(f"path: {str(path)!r}: meta is not a JSON object")
+    return meta
 
 
 def _to_npz(references: References) -> bytes:
@@ -127,7 +146,7 @@ def _read_parquet(path: Path, policies: _Policies) -> References:
     arrow = require_pyarrow()
     try:
         table = arrow.parquet.read_table(path)
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeError) as error:
         raise DataError(f"path: {str(path)!r} is not readable: {error}") from error
     raw = (table.schema.metadata or {}).get(_META)
     if raw is None:
@@ -135,22 +154,32 @@ def _read_parquet(path: Path, policies: _Policies) -> References:
         if isinstance(frame.index, pd.RangeIndex):
             frame = frame.set_index(frame.columns[0])
         return _from_wide(frame, policies)
-    extra = json.loads(raw)
-    names = [name for name in table.column_names if name != "item"]
-    arrays = {
-        "scores": np.column_stack([table[name].to_numpy() for name in names]),
-        "item_ids": table["item"].to_pylist(),
-        "model_ids": names,
-        **{k: v for k, v in extra.items() if k in ("item_weights", "groups", "labels")},
-    }
-    return _build(arrays, extra["meta"], policies)
+    try:
+        extra = json.loads(raw)
+        items, *columns = table.columns
+        arrays = {
+            "scores": np.column_stack([column.to_numpy() for column in columns]),
+            "item_ids": items.to_pylist(),
+            "model_ids": table.column_names[1:],
+            **{k: extra[k] for k in _EXTRA if k in extra},
+        }
+        written = _build(arrays, extra["meta"], _AS_IT_IS)
+        damaged = written.fingerprint != extra["fingerprint"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"path: {str(path)!r} is damaged: {error}") from error
+    if damaged:
+        raise DataError(f"path: {str(path)!r} is damaged: other scores than written")
+    return written.subset(missing=policies["missing"])
 
 
 def _to_parquet(references: References) -> bytes:
     arrow = require_pyarrow()
     if "item" in references.models:
         raise DataError("models: 'item' is the name of the id column in Parquet files")
-    extra: dict[str, Any] = {"meta": references.meta}
+    extra: dict[str, Any] = {
+        "meta": references.meta,
+        "fingerprint": references.fingerprint,
+    }
     if references.is_weighted:
         extra["item_weights"] = references.item_weights.tolist()
     if references.groups is not None:
@@ -168,10 +197,14 @@ def _to_parquet(references: References) -> bytes:
 
 
 def _read_csv(path: Path, policies: _Policies) -> References:
-    try:
-        frame = pd.read_csv(path, index_col=0, dtype={0: str})
+    try:  # as text: pandas would take ids for numbers or gaps and rename models
+        raw = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
         raise DataError(f"path: {str(path)!r} is not a wide CSV: {error}") from error
+    cells = raw.iloc[1:, 1:].replace(_GAPS, np.nan)
+    frame = cells.set_axis(list(raw.iloc[1:, 0])).set_axis(
+        list(raw.iloc[0, 1:]), axis=1
+    )
     return _from_wide(frame, policies)
 
 

@@ -20,6 +20,7 @@ from gp_eval.data.validation import (
     as_ids,
     as_models,
     as_weights,
+    check_missing,
     check_scores,
     positions,
 )
@@ -72,6 +73,7 @@ class References:
         missing: Missing = "error",
         duplicate_models: DuplicateModels = "error",
     ) -> None:
+        check_missing(missing)
         self.items = as_ids("items", items)
         self.models = as_models(models, duplicate_models)
         table = check_scores(scores, self.items, self.models)
@@ -80,7 +82,7 @@ class References:
         self.is_weighted = item_weights is not None and not bool(
             (self.item_weights == self.item_weights[0]).all()
         )
-        self.groups = as_ids("groups", groups, unique=False) if groups else None
+        self.groups = None if groups is None else as_ids("groups", groups, unique=False)
         if self.groups is not None and len(self.groups) != len(self.items):
             raise DataError(
                 f"groups: expected one per item ({len(self.items)}), "

@@ -19,6 +19,7 @@ __all__ = [
     "as_ids",
     "as_models",
     "as_weights",
+    "check_missing",
     "check_scores",
     "positions",
     "some",
@@ -100,7 +101,10 @@ def as_weights(weights: Any, items: tuple[str, ...]) -> Tensor:
     """Item weights as a float64 tensor of shape ``N`` with sum 1."""
     if weights is None:
         return torch.full((len(items),), 1.0 / len(items), dtype=torch.float64)
-    values = torch.as_tensor(weights, dtype=torch.float64)
+    try:
+        values = torch.as_tensor(weights, dtype=torch.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"item_weights: expected numbers, got {error}") from error
     if values.shape != (len(items),):
         raise DataError(
             f"item_weights: expected one per item ({len(items)}), "
@@ -111,9 +115,14 @@ def as_weights(weights: Any, items: tuple[str, ...]) -> Tensor:
         raise DataError(
             f"item_weights: expected finite weights >= 0, not so for {some(bad)}"
         )
-    if float(values.sum()) == 0.0:
+    total = float(values.sum())
+    if total == 0.0:
         raise DataError("item_weights: expected a positive sum, all are 0")
-    return values / values.sum()
+    if bool((values == values[0]).all()):
+        return as_weights(None, items)
+    # Weights that sum to 1 already are kept to the last bit: what is read from a file
+    # has the fingerprint of what was written.
+    return values if abs(total - 1.0) <= 1e-12 else values / total
 
 
 def positions(
@@ -132,6 +141,14 @@ def positions(
     return [index[value] for value in ids]
 
 
+def check_missing(missing: Missing) -> None:
+    """Raise for an unknown policy."""
+    if missing not in get_args(Missing):
+        raise DataError(
+            f"missing: expected one of {list(get_args(Missing))}, got {missing!r}"
+        )
+
+
 def apply_missing(
     table: np.ndarray,
     items: tuple[str, ...],
@@ -139,10 +156,6 @@ def apply_missing(
     missing: Missing,
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Complete a table with NaN cells by the named policy."""
-    if missing not in get_args(Missing):
-        raise DataError(
-            f"missing: expected one of {list(get_args(Missing))}, got {missing!r}"
-        )
     gaps = np.isnan(table)
     if missing == "error":
         by_item = [items[i] for i in np.flatnonzero(gaps.any(1))]

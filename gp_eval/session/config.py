@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gp_eval._files import atomic_write
 from gp_eval.errors import StateMismatchError
@@ -24,6 +24,7 @@ class KernelRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
+    covariance: list[float]
     parameters: Hyperparameters
 
 
@@ -38,7 +39,7 @@ class SessionConfig(BaseModel):
     model_options: dict[str, Any]
     covar_module: KernelRecord | None
     stop: StoppingRule
-    seed: int
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     items: list[str]
     references: str
     created: str

@@ -56,11 +56,12 @@ _ADAPTER: TypeAdapter[Ask | Tell | Update] = TypeAdapter(Event)
 
 
 class Journal:
-    """Events of a session, one JSON object a line with a checksum of its own.
+    """Events of a session, one JSON object a line with a checksum.
 
     A line cut off at the end of the file is what a kill during a write leaves: it was
     never acknowledged, and is dropped. Any other damage is an error, so that no score
-    is lost or changed unnoticed.
+    is lost or changed unnoticed; checksums go on from line to line, so that a missing
+    or repeated line shows as well.
 
     Args:
         path: The file.
@@ -68,6 +69,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._checksum = 0  # of the last line; each line seals all before it
 
     def create(self) -> None:
         """Make the empty file.
@@ -83,16 +85,28 @@ class Journal:
         self.path.touch()
         sync_folder(self.path.parent)
 
-    def append(self, events: list[Ask | Tell | Update]) -> None:
+    def append(self, events: list[Event]) -> None:
         """Write events so that they survive a kill or a power cut from here on."""
         if not events:
             return
-        with self.path.open("ab") as file:
-            file.write(b"".join(_encode(event) for event in events))
-            file.flush()
-            os.fsync(file.fileno())
+        lines, checksum = [], self._checksum
+        for event in events:
+            line, checksum = _encode(event, checksum)
+            lines.append(line)
+        content = memoryview(b"".join(lines))
+        # Not "ab", which would make a new file if somebody removed this one.
+        with self.path.open("r+b", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            try:
+                while content:
+                    content = content[file.write(content) :]
+                os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(end)  # nothing half written to append to
+                raise
+        self._checksum = checksum
 
-    def read(self, *, repair: bool) -> list[Ask | Tell | Update]:
+    def read(self, *, repair: bool) -> list[Event]:
         """All events.
 
         Args:
@@ -113,13 +127,15 @@ class Journal:
             with self.path.open("r+b") as file:
                 file.truncate(complete)
                 os.fsync(file.fileno())
+        self._checksum = 0
         lines = content[:complete].split(b"\n")[:-1]
         return [self._decode(line, number + 1) for number, line in enumerate(lines)]
 
-    def _decode(self, line: bytes, number: int) -> Ask | Tell | Update:
+    def _decode(self, line: bytes, number: int) -> Event:
         try:
             payload = line[:-_SEAL] + b"}"
-            if line[-_SEAL:] != _seal(payload):
+            self._checksum = zlib.crc32(payload, self._checksum)
+            if line[-_SEAL:] != _seal(self._checksum):
                 raise ValueError("its checksum does not match")
             # json, for the exact value of every float that json wrote.
             return _ADAPTER.validate_python(json.loads(payload))
@@ -130,15 +146,17 @@ class Journal:
             ) from error
 
 
-def _seal(payload: bytes) -> bytes:
-    """The end of a line: a checksum of the object without it."""
-    return b',"crc":"%08x"}' % zlib.crc32(payload)
+def _seal(checksum: int) -> bytes:
+    """The end of a line."""
+    return b',"crc":"%08x"}' % checksum
 
 
-_SEAL = len(_seal(b""))
+_SEAL = len(_seal(0))
 
 
-def _encode(event: Ask | Tell | Update) -> bytes:
+def _encode(event: Event, checksum: int) -> tuple[bytes, int]:
+    """The line of an event, and its checksum, given the one of the line before."""
     text = json.dumps(event.model_dump(), separators=(",", ":"), allow_nan=False)
     payload = text.encode()
-    return payload[:-1] + _seal(payload) + b"\n"
+    checksum = zlib.crc32(payload, checksum)
+    return payload[:-1] + _seal(checksum) + b"\n", checksum

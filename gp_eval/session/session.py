@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import torch
 from filelock import FileLock, Timeout
 from gpytorch.kernels import Kernel
 
@@ -18,8 +17,11 @@ from gp_eval.data.validation import some
 from gp_eval.errors import DataError, ScoreError, SessionLockedError, StateMismatchError
 from gp_eval.loop import EvaluationLoop, Result, StopReason
 from gp_eval.models import SupportsRefit, make_model
-from gp_eval.session.config import KernelRecord, SessionConfig
-from gp_eval.session.journal import Ask, Journal, Tell, Update, now
+from gp_eval.session.checks import as_score, json_options
+from gp_eval.session.config import SessionConfig
+from gp_eval.session.journal import Ask, Event, Journal, Tell, Update, now
+from gp_eval.session.kernel import describe_kernel, restore_kernel
+from gp_eval.session.stored import check_same, read_stored, scores_only
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["Session"]
@@ -44,7 +46,7 @@ class Session:
     Example:
         >>> session = Session.create("run/", references, target="my-model")
         >>> while not session.done:
-        ...     for item in session.ask(8):
+        ...     for item in session.pending or session.ask(8):
         ...         session.tell(item, score(item))
         >>> session.estimate().mean
     """
@@ -57,11 +59,11 @@ class Session:
         *,
         covar_module: Kernel | None,
         lock: FileLock | None,
-        events: Sequence[Ask | Tell | Update],
+        journal: Journal,
+        events: Sequence[Event],
     ) -> None:
         self.path, self.config, self.references = path, config, references
-        self._lock = lock
-        self._journal = Journal(path / _EVENTS)
+        self._lock, self._journal = lock, journal
         self._index = {item: i for i, item in enumerate(references.items)}
         options = dict(config.model_options)
         if covar_module is not None:
@@ -106,7 +108,7 @@ class Session:
             SessionLockedError: If another process is creating it.
             DataError: If the target is among the references.
         """
-        path = Path(path)
+        path = Path(path).resolve()
         if target in references.models:
             raise DataError(
                 f"target: {target!r} is one of the reference models; its scores would "
@@ -120,8 +122,10 @@ class Session:
         config = SessionConfig(
             target=target,
             model=model,
-            model_options=dict(model_options or {}),
-            covar_module=None if kernel is None else _describe(kernel),
+            model_options=json_options(model_options or {}),
+            covar_module=None
+            if kernel is None
+            else describe_kernel(kernel, references),
             stop=stop or StoppingRule(),
             seed=seed,
             items=list(references.items),
@@ -130,15 +134,30 @@ class Session:
             versions=SessionConfig.present_versions(),
         )
         # Everything that can be wrong with the arguments shows before a file is made.
-        make_model(model, references, **config.model_options)
+        extra = {} if kernel is None else {"covar_module": copy.deepcopy(kernel)}
+        make_model(model, references, **config.model_options, **extra)
         path.mkdir(parents=True, exist_ok=True)
         lock = _acquire(path)
         try:
-            Journal(path / _EVENTS).create()
-            _scores_only(references).write(path / _REFERENCES)
+            if (path / _CONFIG).exists():
+                raise StateMismatchError(f"{str(path)!r} holds a session already")
+            if (path / _REFERENCES).exists() and not (path / _EVENTS).exists():
+                raise StateMismatchError(
+                    f"{str(path / _REFERENCES)!r} is not of a session; "
+                    "use another folder"
+                )
+            journal = Journal(path / _EVENTS)
+            journal.create()
+            scores_only(references).write(path / _REFERENCES)
             config.write(path / _CONFIG)
             return cls(
-                path, config, references, covar_module=kernel, lock=lock, events=[]
+                path,
+                config,
+                references,
+                covar_module=kernel,
+                lock=lock,
+                journal=journal,
+                events=[],
             )
         except BaseException:
             lock.release()
@@ -165,17 +184,24 @@ class Session:
             StateMismatchError: If the folder is damaged or does not fit the arguments.
             SessionLockedError: If another process has the session open for writing.
         """
-        path = Path(path)
+        path = Path(path).resolve()
         config = SessionConfig.read(path / _CONFIG)
         lock = None if read_only else _acquire(path)
         try:
-            stored = _stored_references(path, config)
+            stored = read_stored(path / _REFERENCES, config)
             if references is not None:
-                _check_same(stored, references)
-            kernel = _restore(config.covar_module, covar_module)
-            events = Journal(path / _EVENTS).read(repair=not read_only)
+                check_same(stored, references)
+            kernel = restore_kernel(config.covar_module, covar_module, stored)
+            journal = Journal(path / _EVENTS)
+            events = journal.read(repair=not read_only)
             return cls(
-                path, config, stored, covar_module=kernel, lock=lock, events=events
+                path,
+                config,
+                stored,
+                covar_module=kernel,
+                lock=lock,
+                journal=journal,
+                events=events,
             )
         except BaseException:
             if lock is not None:
@@ -220,7 +246,8 @@ class Session:
         """The next ``q`` items to evaluate; fewer near the end, none once done.
 
         Up to the next hyperparameter update, ``ask(q)`` equals ``q`` single asks.
-        After a resume, evaluate :attr:`pending` first: they are not handed out again.
+        After a resume, evaluate :attr:`pending` first: they are not handed out again,
+        and while they use up the budget there is nothing to ask.
 
         Raises:
             ValueError: For ``q < 1``.
@@ -228,11 +255,12 @@ class Session:
         self._check_writable()
         if q < 1:
             raise ValueError(f"q: expected at least 1, got {q}")
-        items = [self.references.items[i] for i in self._loop.ask(q)]
-        events = self._new_updates()
-        if items:
-            events.append(Ask(items=items))
-        self._journal.append(events)
+        with self._closing_on_failure():
+            items = [self.references.items[i] for i in self._loop.ask(q)]
+            events = self._new_updates()
+            if items:
+                events.append(Ask(items=items))
+            self._journal.append(events)
         return items
 
     def tell(self, item: str, score: float) -> None:
@@ -243,7 +271,7 @@ class Session:
         """Record scores, asked for or not, in any order: all of them or none.
 
         Telling the same score again changes nothing, so a caller may repeat what it
-        is not sure to have told.
+        is not sure to have told, such as after a kill in the middle.
 
         Raises:
             ScoreError: For an unknown item, a score that is not a finite number, or
@@ -251,16 +279,26 @@ class Session:
         """
         self._check_writable()
         new = self._check_scores(scores.items())
-        self._journal.append([Tell(item=item, score=new[item]) for item in new])
-        for item, score in new.items():
-            self._loop.tell(self._index[item], score)
-        self._journal.append(self._new_updates())
+        with self._closing_on_failure():
+            self._journal.append([Tell(item=item, score=new[item]) for item in new])
+            for item, score in new.items():
+                self._loop.tell(self._index[item], score)
+            self._journal.append(self._new_updates())
 
     def estimate(self) -> Result:
         """Estimate, 95 % interval, and what it rests on."""
         return self._loop.result(self.config.target, self.references.items)
 
     # Inside
+
+    @contextmanager
+    def _closing_on_failure(self) -> Iterator[None]:
+        """Close if memory and disk may differ from here on; the disk is right."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _check_writable(self) -> None:
         if self._lock is None:
@@ -275,7 +313,7 @@ class Session:
                     f"item: {item!r} is not among the {len(self._index)} items of this "
                     f"benchmark, such as {some(self.references.items, 3)}"
                 )
-            score = _as_score(item, raw)
+            score = as_score(item, raw)
             known = self._loop.scores.get(self._index[item])
             if known is None:
                 new[item] = score
@@ -286,7 +324,7 @@ class Session:
                 )
         return new
 
-    def _replay(self, events: Sequence[Ask | Tell | Update]) -> None:
+    def _replay(self, events: Sequence[Event]) -> None:
         updates = {e.n: e.hyperparameters for e in events if isinstance(e, Update)}
         if updates and isinstance(self._model, SupportsRefit):
             self._model.replay_updates(updates)
@@ -304,22 +342,18 @@ class Session:
                 f"{str(self.path)!r}: the journal names {error}, which this session "
                 "does not have"
             ) from error
+        except ValueError as error:
+            raise StateMismatchError(
+                f"{str(self.path)!r}: the journal does not fit: {error}"
+            ) from error
 
-    def _new_updates(self) -> list[Ask | Tell | Update]:
+    def _new_updates(self) -> list[Event]:
         """Events for the hyperparameter updates that are not on disk yet."""
         if not isinstance(self._model, SupportsRefit):
             return []
         new = {n: h for n, h in self._model.updates.items() if n not in self._written}
         self._written.update(new)
         return [Update(n=n, hyperparameters=h) for n, h in new.items()]
-
-
-def _as_score(item: str, raw: object) -> float:
-    number = isinstance(raw, (int, float)) or hasattr(raw, "__float__")
-    score = float(raw) if number else math.nan  # type: ignore[arg-type]
-    if not math.isfinite(score):
-        raise ScoreError(f"score of {item!r}: expected a finite number, got {raw!r}")
-    return score
 
 
 def _acquire(path: Path) -> FileLock:
@@ -331,81 +365,3 @@ def _acquire(path: Path) -> FileLock:
             f"{str(path)!r} is open for writing in another process"
         ) from None
     return lock
-
-
-def _scores_only(references: References) -> References:
-    """The references without class probabilities, which no session needs."""
-    return References(
-        references.scores,
-        references.items,
-        references.models,
-        item_weights=references.item_weights if references.is_weighted else None,
-        groups=references.groups,
-        meta=references.meta,
-        missing="keep",
-    )
-
-
-def _stored_references(path: Path, config: SessionConfig) -> References:
-    try:
-        stored = References.read(path / _REFERENCES, missing="keep")
-    except DataError as error:
-        raise StateMismatchError(f"references of the session: {error}") from error
-    if stored.fingerprint != config.references or list(stored.items) != config.items:
-        raise StateMismatchError(
-            f"{str(path / _REFERENCES)!r} was changed: its fingerprint is not the one "
-            f"in {_CONFIG}"
-        )
-    return stored
-
-
-def _check_same(stored: References, given: References) -> None:
-    """Raise with the difference if the references are not those of the session."""
-    if stored.fingerprint == given.fingerprint:
-        return
-    for name in ("items", "models"):
-        ours, theirs = getattr(stored, name), getattr(given, name)
-        missing = [i for i in ours if i not in set(theirs)]
-        extra = [i for i in theirs if i not in set(ours)]
-        if missing or extra:
-            parts = [f"lack {some(missing)}"] if missing else []
-            parts += [f"have {some(extra)}"] if extra else []
-            raise StateMismatchError(
-                f"references: other {name} than the session's: they "
-                + " and ".join(parts)
-            )
-    raise StateMismatchError(
-        "references: the ids are those of the session, but order, scores or weights "
-        "are not"
-    )
-
-
-def _describe(kernel: Kernel) -> KernelRecord:
-    return KernelRecord(
-        description=repr(kernel),
-        parameters={
-            name: parameter.detach().reshape(-1).tolist()
-            for name, parameter in kernel.named_parameters()
-        },
-    )
-
-
-def _restore(record: KernelRecord | None, kernel: Kernel | None) -> Kernel | None:
-    """A copy of the kernel with the parameters that the session started from."""
-    if (record is None) != (kernel is None):
-        raise StateMismatchError(
-            "covar_module: the session was created "
-            + ("without one" if record is None else f"with {record.description}")
-        )
-    if record is None or kernel is None:
-        return None
-    kernel = copy.deepcopy(kernel).double()
-    if repr(kernel) != record.description:
-        raise StateMismatchError(
-            f"covar_module: expected {record.description}, got {kernel!r}"
-        )
-    with torch.no_grad():
-        for name, parameter in kernel.named_parameters():
-            start = torch.tensor(record.parameters[name], dtype=torch.float64)
-            parameter.copy_(start.view_as(parameter))
-    return kernel

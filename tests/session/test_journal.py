@@ -242,3 +242,30 @@ def test_the_error_tells_what_to_do(full: Journal) -> None:
     with pytest.raises(StateMismatchError, match="Restore the file from a copy") as e:
         full.read(repair=True)
     assert e.value.exit_code == 4
+
+
+def test_a_missing_repeated_or_swapped_line_is_damage(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "events.jsonl")
+    journal.create()
+    journal.append([Tell(item=f"q{i}", score=0.5) for i in range(4)])
+    a, b, c, d = journal.path.read_bytes().splitlines(keepends=True)
+    for lines, number in (
+        ([a, c, d], 2),
+        ([b, c, d], 1),
+        ([a, b, b, c, d], 3),
+        ([a, c, b, d], 2),
+    ):
+        journal.path.write_bytes(b"".join(lines))
+        with pytest.raises(StateMismatchError, match=f"line {number}"):
+            Journal(journal.path).read(repair=False)
+
+
+def test_appending_goes_on_from_what_was_read(tmp_path: Path) -> None:
+    first = Journal(tmp_path / "events.jsonl")
+    first.create()
+    first.append([Tell(item="a", score=0.5)])
+    second = Journal(first.path)
+    second.read(repair=True)
+    second.append([Tell(item="b", score=0.25)])
+    events = Journal(first.path).read(repair=False)
+    assert [event.item for event in events] == ["a", "b"]
