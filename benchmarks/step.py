@@ -71,7 +71,7 @@ def main() -> None:
         ) -> Answer:
             engine = model.engine
             engine.append(bucket, float(target[item]), noise, 1.0)
-            model._variance = None
+            model._memo.clear()
             model.squared_correlation(everything)
             return engine.mean, engine.variance, engine.covariance_with_rest
 

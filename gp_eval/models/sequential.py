@@ -81,7 +81,8 @@ class SequentialBucketModel(Model):
         self._weighted_noise = weights * self._noise
         self._squared_noise = weights * self._weighted_noise
         self._noise_of: list[float] = self._noise.tolist()
-        self._variance: Tensor | None = None
+        # Not an attribute of its own: torch checks every assignment to a module.
+        self._memo: dict[str, Tensor] = {}
 
     def _by_bucket(self, item_values: Tensor) -> Tensor:
         """Sums over the items of each bucket, exact zeros where all terms are 0."""
@@ -133,7 +134,7 @@ class SequentialBucketModel(Model):
             self._bucket_of[item], score, self._noise_of[item], self._weight_of[item]
         )
         self._unseen[item] = 0.0
-        self._variance = None
+        self._memo.clear()
         if not self._uniform:
             # Differences of weights would leave rounding where 0 is meant.
             weights = self.buckets.item_weights
@@ -143,7 +144,7 @@ class SequentialBucketModel(Model):
         """Take over new hyperparameters: condition again, by Eq. (7) or Eq. (8)."""
         self.table.refresh()
         self.engine.condition(self.observations(shortest=True))
-        self._variance = None
+        self._memo.clear()
 
     def observations(self, *, shortest: bool = False) -> Observations:
         """The evaluated items, one value each or in the shorter of both forms."""
@@ -169,7 +170,8 @@ class SequentialBucketModel(Model):
             yield add
         finally:
             self.engine.restore(state)
-            self._unseen, self._variance = unseen, None
+            self._unseen = unseen
+            self._memo.clear()
 
     # The benchmark score
 
@@ -210,12 +212,12 @@ class SequentialBucketModel(Model):
         With item weights it is :math:`\frac{1}{N^2} (u^\top \Sigma_{|C} u + \sigma^2
         \sum_{i \notin C} w_i^2 N_{b(i)})`, which is Eq. (2) for unit weights.
         """
-        if self._variance is None:
+        if "variance" not in self._memo:
             engine = self.engine
             latent = engine.remaining.dot(engine.covariance_with_rest)
             noise = self._squared_noise.dot(self._unseen)
-            self._variance = (latent + noise) / self.buckets.n_items**2
-        return self._variance
+            self._memo["variance"] = (latent + noise) / self.buckets.n_items**2
+        return self._memo["variance"]
 
     def performance_covariance(self, items: Tensor) -> Tensor:
         r"""Posterior covariance of the benchmark score with unevaluated items.
@@ -304,6 +306,6 @@ class SequentialBucketModel(Model):
         copy = object.__new__(SequentialBucketModel)
         copy.__dict__.update(self.__dict__)
         copy.engine = self.engine.clone()
-        copy._seen = dict(self._seen)
+        copy._seen, copy._memo = dict(self._seen), {}
         copy._scores, copy._unseen = self._scores.clone(), self._unseen.clone()
         return copy
