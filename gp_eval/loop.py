@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 import torch
@@ -111,7 +112,10 @@ class EvaluationLoop:
             return []
         acquisition = self.model.acquisition()
         if acquisition is None:
-            chosen = [i for i in self._order if self._available[i]][:q]
+            free = (
+                i for i in self._order if i not in self.scores and i not in self.pending
+            )
+            chosen = list(islice(free, q))
         else:
             chosen = select_items(
                 acquisition,

@@ -3,5 +3,11 @@
 from gp_eval.acquisition.information_gain import qPerformanceInformationGain
 from gp_eval.acquisition.random import RandomSelection
 from gp_eval.acquisition.select import select_items
+from gp_eval.acquisition.variance_reduction import qVarianceReduction
 
-__all__ = ["RandomSelection", "qPerformanceInformationGain", "select_items"]
+__all__ = [
+    "RandomSelection",
+    "qPerformanceInformationGain",
+    "qVarianceReduction",
+    "select_items",
+]

@@ -73,6 +73,7 @@ def select_items(
                 values = of_items(candidates)
             else:
                 values = acquisition(candidates.unsqueeze(-1).to(torch.float64))
+        values = values.to(candidates.device)
         item = _best(values, candidates.squeeze(-1), same_as, rank)
         available[item] = False
         return item

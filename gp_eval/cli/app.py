@@ -6,12 +6,31 @@ Nothing here imports torch, so that ``gp-eval --help`` answers at once.
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 
+from gp_eval.cli.options import (
+    DuplicateModels,
+    DuplicatesOption,
+    Form,
+    Json,
+    MaxItems,
+    Missing,
+    MissingOption,
+    Model,
+    Paper,
+    Regime,
+    Run,
+    Score,
+    Seed,
+    Stable,
+    Strict,
+    Width,
+    Window,
+    option,
+)
 from gp_eval.errors import GpEvalError
 
 __all__ = ["app", "main"]
@@ -26,102 +45,6 @@ refs_app = typer.Typer(
     help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
 )
 app.add_typer(refs_app, name="refs")
-
-
-class Score(StrEnum):
-    """Scores of the embedded benchmark."""
-
-    binary = "binary"
-    probability = "probability"
-
-
-class Form(StrEnum):
-    """How ``ask`` prints items."""
-
-    ids = "ids"
-    json = "json"
-    csv = "csv"
-
-
-class Missing(StrEnum):
-    """What to do with missing cells."""
-
-    error = "error"
-    drop_items = "drop-items"
-    drop_models = "drop-models"
-    mean = "mean"
-
-
-class DuplicateModels(StrEnum):
-    """What to do with repeated model ids."""
-
-    error = "error"
-    number = "number"
-
-
-class Regime(StrEnum):
-    """How targets are split off."""
-
-    interpolation = "interpolation"
-    extrapolation = "extrapolation"
-    both = "both"
-
-    @property
-    def parts(self) -> list[Literal["interpolation", "extrapolation"]]:
-        """The regimes meant."""
-        if self is Regime.interpolation:
-            return ["interpolation"]
-        if self is Regime.extrapolation:
-            return ["extrapolation"]
-        return ["interpolation", "extrapolation"]
-
-
-class Paper(StrEnum):
-    """Settings of the BayesAME paper: at least 40 seeds and 3 draws of targets."""
-
-    table1 = "table1"
-    figure1 = "figure1"
-
-    @property
-    def fractions(self) -> str:
-        """Shares of the pool used as references."""
-        return "0.5" if self is Paper.table1 else "0.1,0.5,0.9"
-
-
-def _env(flag: str) -> str:
-    return f"GP_EVAL_{flag.upper().replace('-', '_')}"
-
-
-def _option(flag: str, text: str, *names: str, **options: Any) -> Any:
-    """An option that ``GP_EVAL_<FLAG>`` and the config file can set as well."""
-    declared = names or (f"--{flag}",)
-    return typer.Option(*declared, help=text, envvar=_env(flag), **options)
-
-
-Run = Annotated[Path, typer.Argument(help="Folder of the session.")]
-Json = Annotated[bool, _option("json", "One JSON object a line on stdout.")]
-Strict = Annotated[
-    bool,
-    _option("strict", "Exit with 3 if the budget was spent before the wanted width."),
-]
-Model = Annotated[str, _option("model", "Model that estimates the score.")]
-Width = Annotated[
-    float, _option("width", "Stop below this full width of the 95 % interval.", min=0)
-]
-Stable = Annotated[
-    float, _option("stable", "... and this range of the last estimates.", min=0)
-]
-Window = Annotated[int, _option("window", "Number of last estimates looked at.", min=1)]
-MaxItems = Annotated[
-    int | None, _option("max-items", "Budget of evaluated items.", min=1)
-]
-Seed = Annotated[int, _option("seed", "Fixes every random choice.")]
-MissingOption = Annotated[
-    Missing, _option("missing", "What to do with missing reference scores.")
-]
-DuplicatesOption = Annotated[
-    DuplicateModels, _option("duplicate-models", "What to do with repeated model ids.")
-]
 
 
 @app.callback()
@@ -144,10 +67,10 @@ def _configure(
 @app.command()
 def demo(
     targets: Annotated[
-        int, _option("targets", "Classifiers to hide and estimate.", min=1, max=20)
+        int, option("targets", "Classifiers to hide and estimate.", min=1, max=20)
     ] = 4,
     score: Annotated[
-        Score, _option("score", "Probability of the true digit, or right / wrong.")
+        Score, option("score", "Probability of the true digit, or right / wrong.")
     ] = Score.probability,
     model: Model = "bayesame",
     width: Width = 0.03,
@@ -156,7 +79,7 @@ def demo(
     seed: Seed = 0,
     output: Annotated[
         Path,
-        _option("output", "Picture to write (.png, .svg, .pdf).", "--output", "-o"),
+        option("output", "Picture to write (.png, .svg, .pdf).", "--output", "-o"),
     ] = Path("gp-eval-demo.png"),
     json: Json = False,
 ) -> None:
@@ -190,8 +113,8 @@ def refs_show(
 @app.command()
 def start(
     run: Run,
-    refs: Annotated[Path, _option("refs", "Table of reference scores.")],
-    target: Annotated[str, _option("target", "Name of the model to evaluate.")],
+    refs: Annotated[Path, option("refs", "Table of reference scores.")],
+    target: Annotated[str, option("target", "Name of the model to evaluate.")],
     model: Model = "bayesame",
     width: Width = 0.03,
     stable: Stable = 0.005,
@@ -200,10 +123,10 @@ def start(
     seed: Seed = 0,
     exclude: Annotated[
         list[str] | None,
-        _option("exclude", "Reference model to leave out; may be repeated."),
+        option("exclude", "Reference model to leave out; may be repeated."),
     ] = None,
     macro: Annotated[
-        bool, _option("macro", "Let every group of items count the same.")
+        bool, option("macro", "Let every group of items count the same.")
     ] = False,
     missing: MissingOption = Missing.error,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
@@ -231,8 +154,8 @@ def start(
 @app.command()
 def ask(
     run: Run,
-    n: Annotated[int, _option("n", "Number of items.", "-n", min=1)] = 1,
-    form: Annotated[Form, _option("as", "How to print them.", "--as")] = Form.ids,
+    n: Annotated[int, option("n", "Number of items.", "-n", min=1)] = 1,
+    form: Annotated[Form, option("as", "How to print them.", "--as")] = Form.ids,
     pending: Annotated[
         bool, typer.Option("--pending", help="Print what was asked and not told.")
     ] = False,
@@ -252,7 +175,7 @@ def tell(
     ] = None,
     source: Annotated[
         str | None,
-        _option("from", "File of scores (.csv, .json, .jsonl), - for stdin.", "--from"),
+        option("from", "File of scores (.csv, .json, .jsonl), - for stdin.", "--from"),
     ] = None,
 ) -> None:
     """Record scores: all of them, or none if one is wrong."""
@@ -270,36 +193,36 @@ def simulate(
         typer.Argument(help="Score tables, or 'digits' for the embedded one."),
     ],
     models: Annotated[
-        str, _option("models", "Models, separated by commas.")
+        str, option("models", "Models, separated by commas.")
     ] = "bayesame,bayesame-rs,rs-mean",
     regime: Annotated[
-        Regime, _option("regime", "How targets are split off.")
+        Regime, option("regime", "How targets are split off.")
     ] = Regime.both,
     reference_fraction: Annotated[
-        str, _option("reference-fraction", "Shares of the pool, separated by commas.")
+        str, option("reference-fraction", "Shares of the pool, separated by commas.")
     ] = "0.5",
-    seeds: Annotated[int, _option("seeds", "Draws of the references.", min=1)] = 20,
-    targets: Annotated[int, _option("targets", "Targets of a draw.", min=1)] = 10,
+    seeds: Annotated[int, option("seeds", "Draws of the references.", min=1)] = 20,
+    targets: Annotated[int, option("targets", "Targets of a draw.", min=1)] = 10,
     draws: Annotated[
-        int, _option("draws", "Draws of the targets (interpolation).", min=1)
+        int, option("draws", "Draws of the targets (interpolation).", min=1)
     ] = 1,
     n_max: Annotated[
-        int | None, _option("n-max", "Cap on evaluated items.", min=1)
+        int | None, option("n-max", "Cap on evaluated items.", min=1)
     ] = None,
     paper: Annotated[
-        Paper | None, _option("paper", "Models and settings of a table of the paper.")
+        Paper | None, option("paper", "Models and settings of a table of the paper.")
     ] = None,
-    score: Annotated[Score, _option("score", "Scores of digits.")] = Score.probability,
+    score: Annotated[Score, option("score", "Scores of digits.")] = Score.probability,
     missing: MissingOption = Missing.error,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
     output: Annotated[
-        Path, _option("output", "Folder of the results.", "--output", "-o")
+        Path, option("output", "Folder of the results.", "--output", "-o")
     ] = Path("results"),
     jobs: Annotated[
-        int | None, _option("jobs", "Processes.", "--jobs", "-j", min=1)
+        int | None, option("jobs", "Processes.", "--jobs", "-j", min=1)
     ] = None,
     figures: Annotated[
-        bool, _option("figures", "Draw figures.", "--figures/--no-figures")
+        bool, option("figures", "Draw figures.", "--figures/--no-figures")
     ] = True,
     json: Json = False,
 ) -> None:

@@ -22,6 +22,9 @@ __all__ = ["make_simulator", "simulate_one_by_one"]
 _BATCHED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bayesame": ("bayesame", "simulate_bayesame", {}),
     "bayesame-rs": ("bayesame", "simulate_bayesame", {"selection": "random"}),
+    "proeval": ("proeval", "simulate_proeval", {}),
+    "irt-2pl": ("irt", "simulate_irt_2pl", {}),
+    "irt-beta": ("irt", "simulate_irt_beta", {}),
 }
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from gp_eval.acquisition import qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.estimators import out_of_sample_estimate, posterior_mse
-from gp_eval.models.protocol import Hyperparameters, Performance, as_items
+from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
 from gp_eval.models.sequential import SequentialBucketModel
 from gp_eval.optim import fit_kernel, make_objective
 from gp_eval.optim.lbfgsb import Parametrization
@@ -94,13 +94,15 @@ class BayesAME:
         ``n = F, 2F ...`` depend on which items came before.
 
         Raises:
-            ValueError: For an item out of range or evaluated before.
+            ValueError: For an item out of range or evaluated before, or a score that is
+                not finite; nothing is changed then.
         """
-        values = torch.as_tensor(scores, dtype=torch.float64).reshape(-1)
-        indices = as_items(items, self.model.buckets.n_items)
-        for item, score in zip(indices, values.tolist(), strict=True):
+        model = self.model
+        n_items, seen = model.buckets.n_items, model.seen
+        batch = check_batch(items, scores, n_items=n_items, seen=seen)
+        for item, score in batch.items():
             self._update_if_due()
-            self.model.append(item, score)
+            model.append(item, score)
 
     def performance(self) -> Performance:
         """Eq. (5) and Eq. (2) after the last item, before an update due then."""

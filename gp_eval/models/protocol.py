@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol, runtime_checkable
@@ -11,7 +12,14 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
-__all__ = ["Hyperparameters", "Performance", "PerformanceModel", "SupportsRefit"]
+__all__ = [
+    "Hyperparameters",
+    "Performance",
+    "PerformanceModel",
+    "SupportsRefit",
+    "as_items",
+    "check_batch",
+]
 
 Hyperparameters = dict[str, list[float]]
 """Raw parameters of a model by name, flattened: what a session writes down."""
@@ -73,6 +81,37 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+def check_batch(
+    items: Tensor, scores: Tensor, *, n_items: int, seen: Collection[int]
+) -> dict[int, float]:
+    """Items and scores that may be taken in, before anything is changed.
+
+    Args:
+        items: ``m`` item indices.
+        scores: ``m`` scores.
+        n_items: ``N``.
+        seen: Items evaluated before.
+
+    Raises:
+        ValueError: For an item out of range, given twice or evaluated before, for a
+            score that is not finite, or for unequal numbers of both.
+    """
+    indices = as_items(items, n_items)
+    values = torch.as_tensor(scores, dtype=torch.float64).reshape(-1).tolist()
+    if len(indices) != len(values):
+        raise ValueError(
+            f"items, scores: expected as many, got {len(indices)} and {len(values)}"
+        )
+    fresh: dict[int, float] = {}
+    for item, value in zip(indices, values, strict=True):
+        if item in seen or item in fresh:
+            raise ValueError(f"item: {item} is evaluated already")
+        if not math.isfinite(value):
+            raise ValueError(f"scores: expected finite ones, got {value} of {item}")
+        fresh[item] = value
+    return fresh
 
 
 def as_items(items: Tensor | int, n_items: int) -> list[int]:

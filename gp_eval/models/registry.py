@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from gp_eval.data import References
+from gp_eval.models.baselines.proeval import ProEval
 from gp_eval.models.bayesame import BayesAME
+from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
 from gp_eval.models.protocol import PerformanceModel
 
 __all__ = ["make_model", "model_factory", "model_names", "register_model"]
@@ -16,6 +18,9 @@ __all__ = ["make_model", "model_factory", "model_names", "register_model"]
 _MODELS: dict[str, Callable[..., PerformanceModel]] = {
     "bayesame": BayesAME,
     "bayesame-rs": partial(BayesAME, selection="random"),
+    "proeval": ProEval,
+    "irt-2pl": ItemResponse2PL,
+    "irt-beta": ItemResponseBeta,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, KeysView
 from contextlib import contextmanager
 from typing import Any
 
@@ -103,6 +103,11 @@ class SequentialBucketModel(Model):
     def n(self) -> int:
         """Number of evaluated items."""
         return len(self._seen)
+
+    @property
+    def seen(self) -> KeysView[int]:
+        """The evaluated items, for membership tests."""
+        return self._seen.keys()
 
     @property
     def evaluated(self) -> list[int]:

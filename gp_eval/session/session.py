@@ -16,7 +16,7 @@ from gp_eval.data import References
 from gp_eval.data.validation import some
 from gp_eval.errors import DataError, ScoreError, SessionLockedError, StateMismatchError
 from gp_eval.loop import EvaluationLoop, Result, StopReason
-from gp_eval.models import SupportsRefit, make_model
+from gp_eval.models import PerformanceModel, SupportsRefit, make_model
 from gp_eval.session.checks import as_score, json_options
 from gp_eval.session.config import SessionConfig
 from gp_eval.session.journal import Ask, Event, Journal, Tell, Update, now
@@ -65,10 +65,7 @@ class Session:
         self.path, self.config, self.references = path, config, references
         self._lock, self._journal = lock, journal
         self._index = {item: i for i, item in enumerate(references.items)}
-        options = dict(config.model_options)
-        if covar_module is not None:
-            options["covar_module"] = covar_module
-        self._model = make_model(config.model, references, **options)
+        self._model = _make_model(config, references, covar_module)
         self._written: set[int] = set()
         self._loop = EvaluationLoop(
             self._model, references, stop=config.stop, seed=config.seed
@@ -114,8 +111,7 @@ class Session:
                 f"target: {target!r} is one of the reference models; its scores would "
                 "predict themselves. Remove it: references.without([target])"
             )
-        if (path / _CONFIG).exists():
-            raise StateMismatchError(f"{str(path)!r} holds a session already: open it")
+        _check_unused(path)
         kernel = copy.deepcopy(covar_module)
         if kernel is not None:
             kernel = kernel.double()
@@ -134,18 +130,11 @@ class Session:
             versions=SessionConfig.present_versions(),
         )
         # Everything that can be wrong with the arguments shows before a file is made.
-        extra = {} if kernel is None else {"covar_module": copy.deepcopy(kernel)}
-        make_model(model, references, **config.model_options, **extra)
+        _make_model(config, references, copy.deepcopy(kernel))
         path.mkdir(parents=True, exist_ok=True)
         lock = _acquire(path)
         try:
-            if (path / _CONFIG).exists():
-                raise StateMismatchError(f"{str(path)!r} holds a session already")
-            if (path / _REFERENCES).exists() and not (path / _EVENTS).exists():
-                raise StateMismatchError(
-                    f"{str(path / _REFERENCES)!r} is not of a session; "
-                    "use another folder"
-                )
+            _check_unused(path)
             journal = Journal(path / _EVENTS)
             journal.create()
             scores_only(references).write(path / _REFERENCES)
@@ -354,6 +343,25 @@ class Session:
         new = {n: h for n, h in self._model.updates.items() if n not in self._written}
         self._written.update(new)
         return [Update(n=n, hyperparameters=h) for n, h in new.items()]
+
+
+def _make_model(
+    config: SessionConfig, references: References, kernel: Kernel | None
+) -> PerformanceModel:
+    options = dict(config.model_options)
+    if kernel is not None:
+        options["covar_module"] = kernel
+    return make_model(config.model, references, **options)
+
+
+def _check_unused(path: Path) -> None:
+    """Raise if the folder holds a session, or a file that would be overwritten."""
+    if (path / _CONFIG).exists():
+        raise StateMismatchError(f"{str(path)!r} holds a session already: open it")
+    if (path / _REFERENCES).exists() and not (path / _EVENTS).exists():
+        raise StateMismatchError(
+            f"{str(path / _REFERENCES)!r} is not of a session; use another folder"
+        )
 
 
 def _acquire(path: Path) -> FileLock:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import joblib
 import pytest
 import torch
 
@@ -161,3 +162,23 @@ def test_options_reach_the_batched_simulator() -> None:
         for options in ({}, {"refit_every": 7})
     ]
     assert not torch.equal(runs[0], runs[1])
+
+
+def test_a_dask_cluster_of_two_workers_gives_the_same_results(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs dask.distributed")
+    planned = cells(seeds=1)
+    list(simulate(planned, {"toy": table()}, tmp_path / "here"))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        done = list(simulate(planned, {"toy": table()}, tmp_path / "there"))
+    assert len(done) == len(planned)
+    for cell in planned:
+        here, there = (
+            read_result(tmp_path / at / cell.path) for at in ("here", "there")
+        )
+        torch.testing.assert_close(here.curves.mean, there.curves.mean, rtol=0, atol=0)

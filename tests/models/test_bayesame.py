@@ -220,8 +220,14 @@ def test_errors_name_the_argument(problem: Problem) -> None:
         BayesAME(problem.references, selection="best")
     with pytest.raises(ValueError, match="refit_every: expected >= 1"):
         BayesAME(problem.references, refit_every=0)
+    model = BayesAME(problem.references)
     with pytest.raises(ValueError, match="item: 3 is evaluated already"):
-        tell(BayesAME(problem.references), problem, [3, 3])
+        tell(model, problem, [4, 3, 3])
+    with pytest.raises(ValueError, match="expected finite ones, got nan of 5"):
+        model.condition(torch.tensor([4, 5]), torch.tensor([0.5, float("nan")]))
+    with pytest.raises(ValueError, match="expected as many, got 2 and 1"):
+        model.condition(torch.tensor([4, 5]), torch.tensor([0.5]))
+    assert model.model.n == 0
     with pytest.raises(ValueError, match=r"model: expected one of .*got 'bayes'"):
         make_model("bayes", problem.references)
     with pytest.raises(ValueError, match=r"unknown options \['refit'\]"):

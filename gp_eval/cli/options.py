@@ -1,0 +1,126 @@
+"""Options that several commands share, and their choices."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+__all__ = [
+    "DuplicateModels",
+    "DuplicatesOption",
+    "Form",
+    "Json",
+    "MaxItems",
+    "Missing",
+    "MissingOption",
+    "Model",
+    "Paper",
+    "Regime",
+    "Run",
+    "Score",
+    "Seed",
+    "Stable",
+    "Strict",
+    "Width",
+    "Window",
+    "option",
+]
+
+
+class Score(StrEnum):
+    """Scores of the embedded benchmark."""
+
+    binary = "binary"
+    probability = "probability"
+
+
+class Form(StrEnum):
+    """How ``ask`` prints items."""
+
+    ids = "ids"
+    json = "json"
+    csv = "csv"
+
+
+class Missing(StrEnum):
+    """What to do with missing cells."""
+
+    error = "error"
+    drop_items = "drop-items"
+    drop_models = "drop-models"
+    mean = "mean"
+
+
+class DuplicateModels(StrEnum):
+    """What to do with repeated model ids."""
+
+    error = "error"
+    number = "number"
+
+
+class Regime(StrEnum):
+    """How targets are split off."""
+
+    interpolation = "interpolation"
+    extrapolation = "extrapolation"
+    both = "both"
+
+    @property
+    def parts(self) -> list[Literal["interpolation", "extrapolation"]]:
+        """The regimes meant."""
+        if self is Regime.interpolation:
+            return ["interpolation"]
+        if self is Regime.extrapolation:
+            return ["extrapolation"]
+        return ["interpolation", "extrapolation"]
+
+
+class Paper(StrEnum):
+    """Settings of the BayesAME paper: at least 40 seeds and 3 draws of targets."""
+
+    table1 = "table1"
+    figure1 = "figure1"
+
+    @property
+    def fractions(self) -> str:
+        """Shares of the pool used as references."""
+        return "0.5" if self is Paper.table1 else "0.1,0.5,0.9"
+
+
+def _env(flag: str) -> str:
+    return f"GP_EVAL_{flag.upper().replace('-', '_')}"
+
+
+def option(flag: str, text: str, *names: str, **options: Any) -> Any:
+    """An option that ``GP_EVAL_<FLAG>`` and the config file can set as well."""
+    declared = names or (f"--{flag}",)
+    return typer.Option(*declared, help=text, envvar=_env(flag), **options)
+
+
+Run = Annotated[Path, typer.Argument(help="Folder of the session.")]
+Json = Annotated[bool, option("json", "One JSON object a line on stdout.")]
+Strict = Annotated[
+    bool,
+    option("strict", "Exit with 3 if the budget was spent before the wanted width."),
+]
+Model = Annotated[str, option("model", "Model that estimates the score.")]
+Width = Annotated[
+    float, option("width", "Stop below this full width of the 95 % interval.", min=0)
+]
+Stable = Annotated[
+    float, option("stable", "... and this range of the last estimates.", min=0)
+]
+Window = Annotated[int, option("window", "Number of last estimates looked at.", min=1)]
+MaxItems = Annotated[
+    int | None, option("max-items", "Budget of evaluated items.", min=1)
+]
+Seed = Annotated[int, option("seed", "Fixes every random choice.")]
+MissingOption = Annotated[
+    Missing, option("missing", "What to do with missing reference scores.")
+]
+DuplicatesOption = Annotated[
+    DuplicateModels, option("duplicate-models", "What to do with repeated model ids.")
+]
