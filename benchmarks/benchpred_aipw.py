@@ -18,6 +18,7 @@ import sys
 import time
 import types
 
+import numpy as np
 import torch
 from _common import emit, one_thread, shared_references
 
@@ -70,7 +71,7 @@ def main() -> None:
             curves = simulator(references, targets, order, n_max=n_items)
             spent["ours"] += time.process_time() - start
             ours = curves.mean[:, [size - 1 for size in SIZES]]
-            table = torch.tensor(theirs, dtype=torch.float64).T
+            table = torch.from_numpy(np.stack(theirs, axis=1)).double()
             squares["ours"].append((ours - truth).square())
             squares["theirs"].append((table - truth).square())
         rmse = {k: torch.cat(v).mean(0).sqrt().tolist() for k, v in squares.items()}

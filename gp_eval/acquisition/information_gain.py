@@ -93,7 +93,10 @@ class qPerformanceInformationGain(AcquisitionFunction):
             )
             covariance = model.performance_covariance(items).unsqueeze(-1)
             white = torch.linalg.solve_triangular(factor, covariance, upper=False)
-            share = white.square().sum(dim=(-2, -1)) / model.performance_variance()
+            total = model.performance_variance()
+            # With no variance left, as at n = N, no batch explains any.
+            total = torch.where(total > 0.0, total, torch.inf)
+            share = white.square().sum(dim=(-2, -1)) / total
         # The last item takes all the variance there is: log 0 would be rounding.
         share = share.clamp_max(1.0 - torch.finfo(share.dtype).eps)
         return share.neg_().log1p_().mul_(-0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -104,7 +105,11 @@ def select_items(
 
 def _best(values: Tensor, candidates: Tensor, same_as: Tensor, rank: Tensor) -> int:
     """The candidate of the highest value by the tie rule above."""
-    best = float(values.max())
+    best = float(values.max())  # NaN if any value is
+    if not math.isfinite(best):
+        raise ValueError(
+            f"acquisition: expected finite values, got {best} as their maximum"
+        )
     tied = candidates[values >= best - TIE * abs(best)]
     first = int(tied[0])
     if tied.shape[0] == 1:

@@ -228,7 +228,7 @@ def simulate(
 ) -> None:
     """Compare models over many seeds and targets; the same line resumes."""
     from gp_eval.cli.simulate import run_simulation
-    from gp_eval.experiments.tables import PAPER_MODELS
+    from gp_eval.experiments.tables import PAPER_MODELS, PAPER_OPTIONS
 
     wanted = list(PAPER_MODELS) if paper else [m for m in models.split(",") if m]
     if paper:
@@ -237,6 +237,7 @@ def simulate(
     run_simulation(
         data,
         models=wanted,
+        options=PAPER_OPTIONS if paper else {},
         regimes=regime.parts,
         reference_fractions=_fractions(reference_fraction),
         seeds=seeds,

@@ -35,8 +35,12 @@ def load_config(context: typer.Context, path: Path | None) -> dict[str, Any]:
     return _checked(config, context.command, str(found))
 
 
-def _checked(config: dict[str, Any], command: Any, where: str) -> dict[str, Any]:
+def _checked(config: Any, command: Any, where: str) -> dict[str, Any]:
     """The config by parameter names, with every name checked."""
+    if not isinstance(config, dict):
+        raise GpEvalError(
+            f"config file {where}: expected a table of flags, got {config!r}"
+        )
     commands = getattr(command, "commands", {})
     if commands:
         unknown = sorted(set(config) - set(commands))

@@ -32,6 +32,7 @@ def run_simulation(
     data: Sequence[str],
     *,
     models: list[str],
+    options: dict[str, dict[str, int]],
     regimes: list[Regime],
     reference_fractions: list[float],
     seeds: int,
@@ -62,6 +63,7 @@ def run_simulation(
         n_targets=n_targets,
         draws=draws,
         n_max=n_max,
+        options=options,
     )
     _run(cells, tables, output, jobs)
     summaries = summarise(read_result(output / cell.path) for cell in cells)

@@ -22,6 +22,12 @@ __all__ = ["make_simulator", "simulate_one_by_one"]
 _BATCHED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bayesame": ("bayesame", "simulate_bayesame", {}),
     "bayesame-rs": ("bayesame", "simulate_bayesame", {"selection": "random"}),
+    "rs-mean": ("random_mean", "simulate_random_mean", {}),
+    "seq-apw": ("anchor_points", "simulate_anchor_points", {}),
+    "aipw": ("aipw", "simulate_aipw", {}),
+    "bayes-aipw": ("aipw", "simulate_bayesian_aipw", {}),
+    "rs-learn": ("regression", "simulate_random_sampling_learn", {}),
+    "bayes-rs-learn": ("regression", "simulate_bayesian_random_sampling_learn", {}),
     "proeval": ("proeval", "simulate_proeval", {}),
     "irt-2pl": ("irt", "simulate_irt_2pl", {}),
     "irt-beta": ("irt", "simulate_irt_beta", {}),

@@ -62,6 +62,11 @@ def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:
 def squared_distances(kernel: ReferenceScoreKernel, phi: Tensor) -> Tensor:
     """Weighted squared distances of score vectors ``B x K``, shape ``B x B``."""
     if kernel.weights.shape[-1]:
+        if kernel.weights.shape[-1] != phi.shape[-1]:
+            raise ValueError(
+                f"weights: expected one per reference ({phi.shape[-1]}), "
+                f"got {kernel.weights.shape[-1]}"
+            )
         phi = phi * kernel.weights.sqrt()
     # The quadratic expansion would lose half the digits of small distances.
     mode = "donot_use_mm_for_euclid_dist"
@@ -145,7 +150,8 @@ class ReferenceKernelTable:
 
     def refresh(self) -> None:
         """Take over ``alpha`` and ``beta``."""
-        self._alpha = self.kernel.alpha.detach().squeeze()
+        # A copy: without a transform `alpha` is the parameter's own memory.
+        self._alpha = self.kernel.alpha.detach().squeeze().clone()
         self._rate = -self.kernel.beta.detach().squeeze() / self.n_references
 
     def _covariance(self, distances: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ next decision needs follows from them in :math:`O(B)`.
 
 from __future__ import annotations
 
+from copy import copy as shallow_copy
+
 import torch
 from torch import Tensor
 
@@ -143,7 +145,8 @@ class RowAppendPosterior:
     def clone(self) -> RowAppendPosterior:
         """An independent copy that shares the prior."""
         copy = object.__new__(RowAppendPosterior)
-        copy.table, copy.prior_mean = self.table, self.prior_mean
+        # A copy of its own: `refresh` of the original must not reach this one.
+        copy.table, copy.prior_mean = shallow_copy(self.table), self.prior_mean
         copy.n_rows = self.n_rows
         copy._rows = self._rows[: self.n_rows].clone()
         copy.restore(self.snapshot())

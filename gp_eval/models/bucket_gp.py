@@ -61,7 +61,10 @@ class BucketGP(ExactGP, GPyTorchModel):
                 "train_X, train_Y: expected shapes n x (K + 1) and n x 1, got "
                 f"{tuple(train_X.shape)} and {tuple(train_Y.shape)}"
             )
-        likelihood = likelihood or BucketGaussianLikelihood()
+        if likelihood is None:
+            likelihood = BucketGaussianLikelihood().to(train_X)
+            # Again, in the precision of the data: 0.1 in float32 is not 0.1.
+            likelihood.noise = 0.1
         super().__init__(train_X, train_Y.squeeze(-1), likelihood)
         self.mean_module = mean_module or ReferenceMean()
         self.covar_module = covar_module or ReferenceScoreKernel()

@@ -8,6 +8,14 @@ from functools import partial
 from typing import Any
 
 from gp_eval.data import References
+from gp_eval.models.baselines import (
+    AIPW,
+    BayesianAIPW,
+    BayesianRandomSamplingLearn,
+    RandomMean,
+    RandomSamplingLearn,
+    SequentialAnchorPoints,
+)
 from gp_eval.models.baselines.proeval import ProEval
 from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
@@ -18,6 +26,12 @@ __all__ = ["make_model", "model_factory", "model_names", "register_model"]
 _MODELS: dict[str, Callable[..., PerformanceModel]] = {
     "bayesame": BayesAME,
     "bayesame-rs": partial(BayesAME, selection="random"),
+    "rs-mean": RandomMean,
+    "seq-apw": SequentialAnchorPoints,
+    "aipw": AIPW,
+    "bayes-aipw": BayesianAIPW,
+    "rs-learn": RandomSamplingLearn,
+    "bayes-rs-learn": BayesianRandomSamplingLearn,
     "proeval": ProEval,
     "irt-2pl": ItemResponse2PL,
     "irt-beta": ItemResponseBeta,

@@ -242,14 +242,16 @@ class SequentialBucketModel(Model):
 
         The fraction in Eq. (6): what part of the variance an item's score would take.
         """
-        bucket, scale = self.buckets.item_bucket[items], self.buckets.n_items
+        bucket, total = self.buckets.item_bucket[items], self.performance_variance()
+        if not float(total) > 0.0:
+            return torch.zeros_like(self._noise[items])  # nothing is left to explain
         if self._uniform:
             covariance = self.engine.covariance_with_rest + self.noise_variance
             covariance.square_().div_(self.engine.variance + self.noise_variance)
-            return covariance.div_(self.performance_variance() * scale**2)[bucket]
+            return covariance.div_(total * self.buckets.n_items**2)[bucket]
         variance = self.engine.variance[bucket] + self._noise[items]
         covariance = self.performance_covariance(items)
-        return covariance.square() / variance / self.performance_variance()
+        return covariance.square() / variance / total
 
     def score_covariance(self, items: Tensor) -> Tensor:
         """Predictive covariance ``... x q x q`` of items ``... x q``, with noise."""
@@ -311,6 +313,7 @@ class SequentialBucketModel(Model):
         copy = object.__new__(SequentialBucketModel)
         copy.__dict__.update(self.__dict__)
         copy.engine = self.engine.clone()
+        copy.table = copy.engine.table
         copy._seen, copy._memo = dict(self._seen), {}
         copy._scores, copy._unseen = self._scores.clone(), self._unseen.clone()
         return copy

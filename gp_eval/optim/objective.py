@@ -67,7 +67,8 @@ def make_objective(
         observations: The ``m`` observed values.
         table: The kernel's table, whose distances are reused.
     """
-    if not has_closed_form(kernel):
+    trainable = all(p.requires_grad for p in kernel.parameters())
+    if not (trainable and has_closed_form(kernel)):
         return AutogradObjective(kernel, phi, prior_mean, observations)
     if not isinstance(table, ReferenceKernelTable):
         table = ReferenceKernelTable(kernel, phi)

@@ -166,3 +166,14 @@ def test_input_constructor_is_registered(problem: Problem) -> None:
     inputs = get_acqf_input_constructor(qPerformanceInformationGain)(model=model)
     gain = qPerformanceInformationGain(**inputs)
     assert gain.model is model
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_nothing_left_to_learn_the_gain_is_zero(weighted: bool) -> None:
+    problem = make_problem(0, weighted=weighted)
+    model = make(problem)
+    for item in rest(problem):
+        model.append(item, problem.scores[item])
+    gain = qPerformanceInformationGain(model)
+    assert gain(column([5]).unsqueeze(0)).tolist() == [0.0]
+    assert gain(column([5, 6]).unsqueeze(0)).tolist() == [0.0]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.deterministic import GenericDeterministicModel
@@ -95,3 +96,8 @@ def test_a_batch_equals_greedy_joint_gain_by_brute_force(problem: Problem) -> No
         best = max(problem.gain(chosen[:k], [i]) for i in left)
         got = problem.gain(chosen[:k], [chosen[k]])
         assert abs(got - best) < 1e-12
+
+
+def test_values_that_are_not_finite_are_an_error() -> None:
+    with pytest.raises(ValueError, match="expected finite values, got nan"):
+        select(Table([0.1, float("nan")]), 2)

@@ -223,6 +223,7 @@ def test_environment_and_config_file_set_flags(
         ("[start]\nwidht = 0.04\n", r"\[start\].*unknown \['widht'\]"),
         ("[begin]\nwidth = 0.04\n", r"unknown \['begin'\]"),
         ("width =", "config file"),
+        ("start = 3", "expected a table of flags, got 3"),
     ],
 )
 def test_mistakes_in_the_config_file(tmp_path: Path, text: str, message: str) -> None:

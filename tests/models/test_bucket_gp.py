@@ -119,3 +119,9 @@ def test_shapes_are_checked(problem: Problem) -> None:
     inputs = problem.buckets.inputs
     with pytest.raises(ValueError, match=r"train_X, train_Y: expected shapes"):
         BucketGP(inputs, torch.zeros(inputs.shape[0]).double())
+
+
+def test_default_noise_is_exact_in_double_precision(problem: Problem) -> None:
+    inputs = problem.buckets.inputs
+    model = BucketGP(inputs, torch.zeros(inputs.shape[0], 1).double())
+    assert model.likelihood.noise.item() == 0.1

@@ -5,6 +5,7 @@ import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from oracles import Problem, make_problem
 
+from gp_eval.data import Buckets, References
 from gp_eval.kernels import ReferenceScoreKernel
 from gp_eval.models import BucketGP, SequentialBucketModel
 from gp_eval.settings import exact_inference
@@ -186,3 +187,36 @@ def test_errors_name_what_is_wrong(problem: Problem) -> None:
         model.subset_output([1])
     with pytest.raises(ValueError, match=r"indices 0..13, got \[99.0\]"):
         model.condition_on_observations(torch.tensor([[99.0]]), torch.tensor([[0.5]]))
+
+
+def test_a_copy_keeps_its_hyperparameters_when_the_original_gets_new_ones(
+    problem: Problem,
+) -> None:
+    model = make(problem, ORDER)
+    copy = model.clone()
+    model.covar_module.alpha, model.covar_module.beta = 0.9, 0.3
+    model.refresh()
+    copy.append(6, problem.scores[6])
+    expected = problem.performance([*ORDER, 6])
+    assert float(copy.performance_mean()) == pytest.approx(expected[0], rel=1e-10)
+    assert float(copy.performance_variance()) == pytest.approx(expected[1], rel=1e-10)
+
+
+def test_zero_weights_are_items_that_do_not_count(problem: Problem) -> None:
+    references = problem.references
+    weights = torch.ones(problem.n_items, dtype=torch.float64)
+    weights[[2, 5]] = 0.0
+    problem.references = References(
+        references.scores, references.items, references.models, item_weights=weights
+    )
+    problem.buckets = Buckets.from_references(problem.references)
+    model = make(problem, ORDER)
+    expected = problem.performance(ORDER)
+    assert float(model.performance_mean()) == pytest.approx(expected[0], rel=1e-10)
+    assert float(model.performance_variance()) == pytest.approx(expected[1], rel=1e-10)
+
+
+def test_reference_weights_must_fit_the_table(problem: Problem) -> None:
+    kernel = ReferenceScoreKernel(weights=torch.ones(3).double())
+    with pytest.raises(ValueError, match=r"one per reference \(5\), got 3"):
+        make(problem, covar_module=kernel)

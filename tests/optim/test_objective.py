@@ -13,7 +13,7 @@ from gp_eval.kernels import ReferenceScoreKernel
 from gp_eval.likelihoods import BucketGaussianLikelihood
 from gp_eval.linalg import Observations
 from gp_eval.models import BucketGP
-from gp_eval.optim import make_objective
+from gp_eval.optim import fit_kernel, make_objective
 from gp_eval.optim.objective import AutogradObjective, ClosedFormObjective
 from gp_eval.settings import exact_inference
 
@@ -155,3 +155,14 @@ def test_priors_are_part_of_the_objective() -> None:
     log_prior = math.log(3.0**2 * 0.4 * math.exp(-3.0 * 0.4))
     # The prior's own parameters are float32.
     assert float(plain - made) == pytest.approx(log_prior, rel=1e-6)
+
+
+def test_a_frozen_parameter_is_left_alone() -> None:
+    problem = make_problem(0)
+    phi, made = problem.buckets.phi, kernel(problem)
+    made.raw_beta.requires_grad_(False)
+    objective = make_objective(made, phi, phi.mean(1), observations(problem))
+    assert [name for name, *_ in objective.parameters()] == ["raw_alpha"]
+    fit_kernel(made, objective)
+    assert made.beta.item() == problem.beta
+    assert made.alpha.item() != problem.alpha

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -23,18 +23,18 @@ class _Spectrum:
     From an eigendecomposition of the smaller Gram matrix, of size ``r = min(m, p)``.
 
     Attributes:
+        features: :math:`X`.
         values: :math:`S^2`, shape ``r x 1``.
-        basis: :math:`V S`, shape ``p x r``.
+        vectors: :math:`U` if ``m <= p``, else :math:`V`; ``r x r``.
         rotated: Responses :math:`U^\top Y`, shape ``r x R``.
         outside: Squared length of the responses outside of ``U``, shape ``R``.
-        directions: :math:`V`, shape ``p x p``, if ``m > p``.
     """
 
+    features: Tensor
     values: Tensor
-    basis: Tensor
+    vectors: Tensor
     rotated: Tensor
     outside: Tensor
-    directions: Tensor | None
 
     @classmethod
     def of(cls, features: Tensor, responses: Tensor) -> _Spectrum:
@@ -47,32 +47,40 @@ class _Spectrum:
         values = torch.where(values > floor, values, 0.0).unsqueeze(-1)
         if wide:
             outside = torch.zeros_like(responses[0])
-            rotated = vectors.T @ responses
-            return cls(values, features.T @ vectors, rotated, outside, None)
-        singular = values.sqrt()
-        inverse = torch.where(singular > 0.0, 1.0 / singular, 0.0)
+            return cls(features, values, vectors, vectors.T @ responses, outside)
+        inverse = torch.where(values > 0.0, values.rsqrt(), 0.0)
         rotated = inverse * (vectors.T @ (features.T @ responses))
         rest = responses - features @ (vectors @ (inverse * rotated))
-        outside = rest.square().sum(0)
-        return cls(values, vectors * singular.T, rotated, outside, vectors)
+        return cls(features, values, vectors, rotated, rest.square().sum(0))
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are as many features as samples, or more."""
+        return self.features.shape[0] <= self.features.shape[1]
+
+    def coefficients(self, scaled: Tensor) -> Tensor:
+        """:math:`V S z` of columns ``z``, from ``r x R`` to ``p x R``."""
+        if self.wide:
+            return self.features.T @ (self.vectors @ scaled)
+        return self.vectors @ (self.values.sqrt() * scaled)
 
     def subset(self, which: Tensor) -> _Spectrum:
         """The same features with some of the responses."""
         rotated, outside = self.rotated[:, which], self.outside[which]
-        return _Spectrum(self.values, self.basis, rotated, outside, self.directions)
+        return replace(self, rotated=rotated, outside=outside)
 
     def moves(self, step: Tensor) -> Tensor:
-        """Whether coefficients ``basis @ step`` have an L1 norm of the tolerance.
+        """Whether coefficients change by the tolerance or more, in the L1 norm.
 
-        The L2 norm needs no product with the basis, and decides most cases, since
+        The L2 norm is cheap in these coordinates and decides most cases, since
         L2 <= L1 <= sqrt(p) L2.
         """
         length = (self.values.T @ step.square())[0].sqrt()
         moving = length >= TOLERANCE
-        bound = length * math.sqrt(self.basis.shape[0])
+        bound = length * math.sqrt(self.features.shape[1])
         open_ = (~moving & (bound >= TOLERANCE)).nonzero()[:, 0]
         if open_.shape[0]:
-            exact = (self.basis @ step[:, open_]).abs().sum(0)
+            exact = self.coefficients(step[:, open_]).abs().sum(0)
             moving[open_] = exact >= TOLERANCE
         return moving
 
@@ -103,10 +111,11 @@ class BayesianRidgeFit:
         """
         spectrum = self._spectrum
         precision = self.alpha * spectrum.values + self.lambda_
-        if spectrum.directions is not None:
-            return (spectrum.directions.T @ vectors).square().T @ (1.0 / precision)
+        if not spectrum.wide:
+            return (spectrum.vectors.T @ vectors).square().T @ (1.0 / precision)
         # The prior's variance less what the samples took of it (Woodbury).
-        taken = (spectrum.basis.T @ vectors).square().T @ (self.alpha / precision)
+        seen = spectrum.vectors.T @ (spectrum.features @ vectors)
+        taken = seen.square().T @ (self.alpha / precision)
         length = vectors.square().sum(0).unsqueeze(-1)
         return (length - taken).clamp_min(0.0) / self.lambda_
 
@@ -126,7 +135,7 @@ def fit_bayesian_ridge(features: Tensor, responses: Tensor) -> BayesianRidgeFit:
     spectrum = _Spectrum.of(features, responses)
     alpha, lambda_ = _precisions(spectrum, responses.square().mean(0), len(features))
     scaled = spectrum.rotated / (spectrum.values + lambda_ / alpha)
-    return BayesianRidgeFit(spectrum.basis @ scaled, alpha, lambda_, spectrum)
+    return BayesianRidgeFit(spectrum.coefficients(scaled), alpha, lambda_, spectrum)
 
 
 def _precisions(

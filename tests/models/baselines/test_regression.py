@@ -54,7 +54,10 @@ def test_rs_learn_by_leaving_out_one_by_one(
             for k in range(n_references)
         ]
         losses[alpha] = float(np.mean(np.square(errors)))
-    best = min(losses, key=losses.__getitem__)
+    # Two references have the same error for every penalty; the first one is taken.
+    best = min(losses, key=losses.__getitem__) if n_references > 2 else 0.1
+    if n_references == 2:
+        assert losses[10.0] == pytest.approx(losses[0.1], rel=1e-12)
     belief = told(RandomSamplingLearn(problem.references), problem, n).performance()
     assert float(belief.mean) == pytest.approx(ridge(x, y, new, best), rel=1e-10)
     assert float(belief.variance) == pytest.approx(losses[best], rel=1e-9)
