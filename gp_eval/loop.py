@@ -85,7 +85,8 @@ class EvaluationLoop:
             order = random_order(n_items, seed)
         self._order: list[int] = order.tolist()
         self._rank = torch.argsort(order)
-        self._same_as = _groups_of_equal_items(references)
+        groups = getattr(model, "item_groups", None)
+        self._same_as = _equal_items(references) if groups is None else groups
         self._available = torch.ones(n_items, dtype=torch.bool)
         self.n_items = n_items
         self.pending: dict[int, None] = {}
@@ -188,7 +189,7 @@ def random_order(n_items: int, seed: int) -> torch.Tensor:
     return torch.randperm(n_items, generator=generator)
 
 
-def _groups_of_equal_items(references: References) -> torch.Tensor:
+def _equal_items(references: References) -> torch.Tensor:
     """Group of each item; items of a group are the same to every reference."""
     return torch.unique(references.scores, dim=0, return_inverse=True)[1]
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from oracles import Problem, make_problem
 
+from gp_eval.data import References
 from gp_eval.loop import EvaluationLoop, evaluate
 from gp_eval.models import make_model
 from gp_eval.stopping import StoppingRule
@@ -157,3 +158,18 @@ def test_scores_keep_double_precision() -> None:
     for item in range(50):
         made.tell(item, 0.1)
     assert made.estimate == pytest.approx(0.1, rel=1e-15)
+
+
+def test_items_of_a_rounded_bucket_come_in_random_order() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(40, 4, generator=generator, dtype=torch.float64)
+    scores[31:] = scores[30] + 1e-6 * torch.rand(9, 4, generator=generator).double()
+    references = References(
+        scores, [f"q{i}" for i in range(40)], [f"m{k}" for k in range(4)]
+    )
+    firsts = set()
+    for seed in range(8):
+        model = make_model("bayesame", references, tolerance=1e-2)
+        made = EvaluationLoop(model, references, stop=NEVER, seed=seed)
+        firsts.add(next(item for item in made.ask(40) if item >= 30))
+    assert len(firsts) > 2

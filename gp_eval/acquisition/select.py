@@ -59,9 +59,13 @@ def select_items(
         rank: Order of the items of a bucket, shape ``N``.
     """
     # Looked up by name: isinstance of a protocol takes longer than the gain of all
-    # items. A lookahead takes the place of pending points, which the transforms add.
-    lookahead = getattr(getattr(acquisition, "model", None), "lookahead", None)
-    of_items = getattr(acquisition, "of_items", None) if lookahead else None
+    # items. A lookahead takes the place of pending points, but only an acquisition that
+    # reads the model at each call sees it; that is what ``of_items`` stands for.
+    of_items = getattr(acquisition, "of_items", None)
+    lookahead = getattr(acquisition.model, "lookahead", None) if of_items else None
+    before = acquisition.X_pending
+    if before is not None:
+        pending = [*before.reshape(-1).long().tolist(), *pending]
     available = available.clone()
     chosen: list[int] = []
 
@@ -70,7 +74,7 @@ def select_items(
         if candidates.shape[0] == 0:
             return None
         with torch.no_grad():
-            if of_items is not None:
+            if of_items is not None and lookahead is not None:
                 values = of_items(candidates)
             else:
                 values = acquisition(candidates.unsqueeze(-1).to(torch.float64))
@@ -99,7 +103,7 @@ def select_items(
         if item is None:
             break
         chosen.append(item)
-    acquisition.set_X_pending(None)
+    acquisition.set_X_pending(before)
     return chosen
 
 

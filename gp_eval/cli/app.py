@@ -32,6 +32,7 @@ from gp_eval.cli.options import (
     option,
 )
 from gp_eval.errors import GpEvalError
+from gp_eval.stopping import StoppingRule
 
 __all__ = ["app", "main"]
 
@@ -45,6 +46,18 @@ refs_app = typer.Typer(
     help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
 )
 app.add_typer(refs_app, name="refs")
+
+
+def _rule(
+    *, width: float, stable: float, window: int, max_items: int | None = None
+) -> StoppingRule:
+    """The stopping rule of the flags; a value it refuses is wrong usage."""
+    try:
+        return StoppingRule(
+            width=width, stable=stable, window=window, max_items=max_items
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @app.callback()
@@ -85,13 +98,12 @@ def demo(
 ) -> None:
     """Estimate hidden classifiers of the embedded digits benchmark, and draw it."""
     from gp_eval.cli.demo import run_demo
-    from gp_eval.stopping import StoppingRule
 
     run_demo(
         n_targets=targets,
         score=score.value,
         model=model,
-        stop=StoppingRule(width=width, stable=stable, window=window),
+        stop=_rule(width=width, stable=stable, window=window),
         seed=seed,
         output=output,
         as_json=json,
@@ -133,16 +145,13 @@ def start(
 ) -> None:
     """Start a session in a folder of its own."""
     from gp_eval.cli.sessions import start_session
-    from gp_eval.stopping import StoppingRule
 
     start_session(
         run,
         refs,
         target=target,
         model=model,
-        stop=StoppingRule(
-            width=width, stable=stable, window=window, max_items=max_items
-        ),
+        stop=_rule(width=width, stable=stable, window=window, max_items=max_items),
         seed=seed,
         exclude=exclude or [],
         macro=macro,

@@ -21,9 +21,9 @@ def show_references(
         path, missing="keep", duplicate_models=duplicate_models
     )
     table = references.scores.numpy()
-    with np.errstate(invalid="ignore"):
-        seen = (~np.isnan(table)).sum(0)
-        means = np.nansum(table, axis=0) / seen
+    weights = references.item_weights.numpy()[:, None]
+    with np.errstate(invalid="ignore"):  # a model without any score has no mean
+        means = np.nansum(weights * table, 0) / (weights * ~np.isnan(table)).sum(0)
     models = sorted(
         zip(references.models, means.tolist(), strict=True), key=lambda pair: -pair[1]
     )

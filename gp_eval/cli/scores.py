@@ -39,7 +39,9 @@ def read_scores(source: str) -> dict[str, float]:
         ScoreError: For text of no such form, or an item given twice.
     """
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+        text = (
+            sys.stdin.read() if source == "-" else Path(source).read_text("utf-8-sig")
+        )
     except (OSError, UnicodeDecodeError) as error:
         raise ScoreError(f"cannot read {source!r}: {error}") from error
     if text.lstrip().startswith("{"):

@@ -16,7 +16,7 @@ from gp_eval.data import Buckets, References
 from gp_eval.estimators import out_of_sample_estimate, posterior_mse
 from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
 from gp_eval.models.sequential import SequentialBucketModel
-from gp_eval.optim import fit_kernel, make_objective
+from gp_eval.optim import Fit, fit_kernel, make_objective
 from gp_eval.optim.lbfgsb import Parametrization
 
 __all__ = ["BayesAME"]
@@ -33,6 +33,10 @@ class BayesAME:
     Every ``refit_every`` evaluations the kernel is fitted (Eq. (11)). The update comes
     after the estimate of that step and acts from the next one on, as in Algorithm 1.
 
+    The values of :math:`\sigma^2` and the start :math:`\alpha = \beta = 1` suit scores
+    of order 1. Rescale others, or give ``noise`` and ``parametrization="log"``; ``fits``
+    tells how each fit ended.
+
     Args:
         references: Complete reference scores.
         selection: ``"auto"`` as above, ``"random"`` for BayesAME-RS.
@@ -41,7 +45,8 @@ class BayesAME:
         refit_every: The paper's ``F``; ``None`` never fits.
         covar_module: Any kernel over ``phi``; default Eq. (1). It is trained in place,
             so give every model its own.
-        mean_module: Any mean over ``phi``; default Eq. (1).
+        mean_module: Any mean over ``phi``; default Eq. (1). Its parameters are taken as
+            they are, not fitted.
         parametrization: Of the optimizer, see :func:`~gp_eval.optim.fit_kernel`.
         tolerance: For the buckets of continuous scores, see
             :meth:`~gp_eval.data.Buckets.from_references`.
@@ -81,6 +86,7 @@ class BayesAME:
             mean_module=mean_module,
         )
         self.updates: dict[int, Hyperparameters] = {}
+        self.fits: dict[int, Fit] = {}
         self._replayed: dict[int, Hyperparameters] = {}
         active = self.unique and selection == "auto"
         self._gain = qPerformanceInformationGain(self.model) if active else None
@@ -105,7 +111,10 @@ class BayesAME:
             model.append(item, score)
 
     def performance(self) -> Performance:
-        """Eq. (5) and Eq. (2) after the last item, before an update due then."""
+        """Eq. (5) and Eq. (2) after the last item.
+
+        An update that is due by then acts once the next item is selected or taken in.
+        """
         return Performance(
             self.model.performance_estimate(unique=self.unique),
             self.model.performance_variance(),
@@ -115,6 +124,11 @@ class BayesAME:
         """Information gain in the nearly unique regime, otherwise ``None``."""
         self._update_if_due()
         return self._gain
+
+    @property
+    def item_groups(self) -> Tensor:
+        """Bucket of each item, shape ``N``: what the model cannot tell apart."""
+        return self.model.buckets.item_bucket.cpu()
 
     # Hyperparameters
 
@@ -146,7 +160,9 @@ class BayesAME:
                 self.model.observations(shortest=True),
                 table=self.model.table,
             )
-            fit_kernel(kernel, objective, parametrization=self.parametrization)
+            self.fits[n] = fit_kernel(
+                kernel, objective, parametrization=self.parametrization
+            )
         self.updates[n] = {
             name: parameter.detach().reshape(-1).tolist()
             for name, parameter in parameters

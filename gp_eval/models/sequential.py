@@ -120,6 +120,13 @@ class SequentialBucketModel(Model):
             raise ValueError(f"idcs: expected [0], the only output, got {idcs}")
         return self
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Refuse to move: tables and posterior would stay behind."""
+        raise RuntimeError(
+            "SequentialBucketModel cannot be moved or cast; build it from "
+            "buckets.to(device). It computes in float64"
+        )
+
     # Conditioning
 
     def append(self, item: int, score: float) -> None:
@@ -148,6 +155,9 @@ class SequentialBucketModel(Model):
     def refresh(self) -> None:
         """Take over new hyperparameters: condition again, by Eq. (7) or Eq. (8)."""
         self.table.refresh()
+        with torch.no_grad():
+            self.prior_mean = self.mean_module(self.buckets.phi).detach()
+        self.engine.prior_mean = self.prior_mean
         self.engine.condition(self.observations(shortest=True))
         self._memo.clear()
 
@@ -199,9 +209,10 @@ class SequentialBucketModel(Model):
     def performance_estimate(self, *, unique: bool) -> Tensor:
         """Eq. (5): ``w = 1 / N`` if buckets are nearly unique, else ``w = 1 / n``.
 
-        Before the first item, where ``1 / n`` has no value, it is the prior mean.
+        Before the first item, where ``1 / n`` has no value, it is the prior mean; with
+        all items both are the mean score.
         """
-        if unique or not self._seen:
+        if unique or self.n in (0, self.buckets.n_items):
             return self.performance_mean()
         return performance_estimate(
             self.observed_sum,
@@ -278,6 +289,7 @@ class SequentialBucketModel(Model):
         """
         if output_indices is not None:
             self.subset_output(output_indices)
+        as_items(X, self.buckets.n_items)
         items = X.squeeze(-1).long()
         bucket = self.buckets.item_bucket[items]
         covariance = self.engine.covariance(bucket, bucket)

@@ -57,13 +57,19 @@ def fit_kernel(
     if not parameters:
         return Fit(float("nan"), 0, True, "no trainable parameters")
     log = parametrization == "log"
-    if log and any(low <= 0 for _, _, low, _ in parameters):
-        names = [name for name, _, low, _ in parameters if low <= 0]
+    if log and any(bool((low <= 0).any()) for _, _, low, _ in parameters):
+        names = [name for name, _, low, _ in parameters if bool((low <= 0).any())]
         raise ValueError(f"parametrization='log': parameters may be <= 0: {names}")
     device = parameters[0][1].device
     start = torch.cat([p.detach().reshape(-1) for _, p, _, _ in parameters])
     bounds = np.array(
-        [(low, high) for _, p, low, high in parameters for _ in range(p.numel())]
+        [
+            pair
+            for _, _, low, high in parameters
+            for pair in zip(
+                low.reshape(-1).tolist(), high.reshape(-1).tolist(), strict=True
+            )
+        ]
     )
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -31,8 +31,8 @@ __all__ = [
 class Objective(Protocol):
     """A function of the kernel's trainable raw parameters, flattened to ``p``."""
 
-    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
-        """Name, present value, lower and upper bound of each raw parameter."""
+    def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
+        """Name, present value, lower and upper bounds of each raw parameter."""
 
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient (shape ``p``) at ``values`` (shape ``p``)."""
@@ -113,7 +113,7 @@ class ClosedFormObjective:
         self.noise = noise
         self.residual = residual
 
-    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
+    def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
         """``raw_alpha`` and ``raw_beta`` with the bounds of their constraints."""
         return _parameters(self.kernel)
 
@@ -152,7 +152,7 @@ class AutogradObjective:
         self.noise = observations.noise
         self.residual = observations.value - prior_mean[observations.bucket]
 
-    def parameters(self) -> list[tuple[str, Tensor, float, float]]:
+    def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
         """All raw parameters that require a gradient, with their bounds."""
         return _parameters(self.kernel)
 
@@ -178,17 +178,23 @@ class AutogradObjective:
         return value.detach(), torch.cat(flat)
 
 
-def _parameters(kernel: Kernel) -> list[tuple[str, Tensor, float, float]]:
+def _parameters(kernel: Kernel) -> list[tuple[str, Tensor, Tensor, Tensor]]:
     """Trainable raw parameters with the bounds that a gradient step must keep."""
     found = []
     for name, parameter in kernel.named_parameters():
         if not parameter.requires_grad:
             continue
         constraint = kernel.constraint_for_parameter_name(name)
-        low, high = -torch.inf, torch.inf
+        low = torch.full_like(parameter, -torch.inf)
+        high = torch.full_like(parameter, torch.inf)
         if constraint is not None and not constraint.enforced:
-            # Constraints keep their bounds in float32; 1e-5 should mean 1e-5.
-            low = float(f"{float(constraint.lower_bound):.6g}")
-            high = float(f"{float(constraint.upper_bound):.6g}")
+            low = _unrounded(constraint.lower_bound, parameter)
+            high = _unrounded(constraint.upper_bound, parameter)
         found.append((name, parameter, low, high))
     return found
+
+
+def _unrounded(bound: Tensor, parameter: Tensor) -> Tensor:
+    """A bound for each entry. Constraints keep them in float32: 1e-5 means 1e-5."""
+    values = [float(f"{value:.6g}") for value in bound.reshape(-1).tolist()]
+    return parameter.new_tensor(values).view(bound.shape).expand_as(parameter)

@@ -242,8 +242,8 @@ class Session:
             ValueError: For ``q < 1``.
         """
         self._check_writable()
-        if q < 1:
-            raise ValueError(f"q: expected at least 1, got {q}")
+        if not isinstance(q, int) or q < 1:
+            raise ValueError(f"q: expected a whole number of at least 1, got {q!r}")
         with self._closing_on_failure():
             items = [self.references.items[i] for i in self._loop.ask(q)]
             events = self._new_updates()

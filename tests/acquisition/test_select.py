@@ -101,3 +101,25 @@ def test_a_batch_equals_greedy_joint_gain_by_brute_force(problem: Problem) -> No
 def test_values_that_are_not_finite_are_an_error() -> None:
     with pytest.raises(ValueError, match="expected finite values, got nan"):
         select(Table([0.1, float("nan")]), 2)
+
+
+def test_pending_points_of_the_acquisition_count_and_stay(problem: Problem) -> None:
+    model = SequentialBucketModel(problem.buckets, noise=problem.sigma2)
+    options = {"same_as": problem.buckets.item_bucket, "rank": torch.arange(14)}
+    first, second = select(qPerformanceInformationGain(model), 14, q=2, **options)
+    waiting = torch.tensor([[float(first)]])
+    gain = qPerformanceInformationGain(model, X_pending=waiting)
+    available = torch.ones(14, dtype=torch.bool)
+    available[first] = False
+    assert select(gain, 14, available=available, **options) == [second]
+    assert torch.equal(gain.X_pending, waiting)
+
+
+def test_an_acquisition_that_reads_the_model_once_gets_pending_points(
+    problem: Problem,
+) -> None:
+    """BoTorch's own precompute in ``__init__``; a lookahead would pass them by."""
+    table = Table([0.1, 0.9, 0.8])
+    table.model = SequentialBucketModel(problem.buckets, noise=problem.sigma2)
+    assert select(table, 3, q=2) == [1, 2]
+    assert table.seen == [[], [1]]

@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from command import gp_eval
+
+from gp_eval.data import References
 
 
 def write(path: Path) -> Path:
@@ -50,3 +53,15 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
     outcome = gp_eval("refs", "show", tmp_path / "none.npz")
     assert outcome.code == 1
     assert "no such file" in outcome.err
+
+
+def test_means_are_those_of_the_weighted_items(tmp_path: Path) -> None:
+    references = References(
+        [[1.0, 0.0], [0.0, 1.0]], ["a", "b"], ["x", "y"], item_weights=[0.9, 0.1]
+    )
+    references.write(tmp_path / "refs.npz")
+    record = json.loads(gp_eval("refs", "show", tmp_path / "refs.npz", "--json").out)
+    assert record["models"] == [
+        {"id": "x", "mean": pytest.approx(0.9)},
+        {"id": "y", "mean": pytest.approx(0.1)},
+    ]

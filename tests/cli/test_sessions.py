@@ -177,6 +177,8 @@ def test_a_state_that_does_not_match_is_exit_code_4(run: Path, table: Path) -> N
 def test_wrong_usage_is_exit_code_2(run: Path) -> None:
     assert gp_eval("start", run, "--width", "wide").code == 2
     assert gp_eval("ask", run, "-n", 0).code == 2
+    again = ("start", run, "--refs", "r.csv", "--target", "t", "--width", 0)
+    assert gp_eval(*again).code == 2
     assert gp_eval("tell", run).code == 2
     assert gp_eval("tell", run, "q1=1", "--from", "-").code == 2
     assert gp_eval("no-such-command").code == 2
@@ -231,3 +233,10 @@ def test_mistakes_in_the_config_file(tmp_path: Path, text: str, message: str) ->
     outcome = gp_eval("--config", tmp_path / "own.toml", "status", tmp_path)
     assert outcome.code == 1
     assert re.search(message, outcome.err)
+
+
+def test_spreadsheets_may_begin_with_a_byte_order_mark(
+    run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "excel.csv").write_text("item,score\nq1,0.5\n", encoding="utf-8-sig")
+    assert gp_eval("tell", run, "--from", tmp_path / "excel.csv").code == 0

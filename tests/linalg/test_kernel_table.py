@@ -102,3 +102,11 @@ def test_kernel_of_another_shape_is_refused() -> None:
     batched = ReferenceScoreKernel(batch_shape=torch.Size([2])).double()
     with pytest.raises(ValueError, match="covar_module: expected a 11 x 11"):
         make_kernel_table(batched, phi())
+
+
+def test_distances_of_nearly_equal_rows_keep_their_digits() -> None:
+    """The quadratic expansion, |a|^2 + |b|^2 - 2ab, would lose all of them."""
+    x = phi(2)
+    x[1] = x[0] + 1e-9
+    made = ReferenceKernelTable(reference_kernel(), x)
+    assert float(made.distances[0, 1]) == pytest.approx(4e-18, rel=1e-6)

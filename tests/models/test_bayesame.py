@@ -10,7 +10,13 @@ from oracles import Problem, make_problem
 from gp_eval.acquisition import qPerformanceInformationGain
 from gp_eval.data import References
 from gp_eval.linalg import Observations
-from gp_eval.models import BayesAME, PerformanceModel, SupportsRefit, make_model
+from gp_eval.models import (
+    BayesAME,
+    PerformanceModel,
+    SupportsRefit,
+    bayesame,
+    make_model,
+)
 from gp_eval.optim import fit_kernel, make_objective
 
 
@@ -246,3 +252,36 @@ def test_ifeval_run_of_the_paper_in_short(shared_data: Path) -> None:
     model.condition(torch.arange(541), target)
     assert float(model.performance().mean) == float(target.mean())
     assert float(model.performance().variance) == 0.0
+
+
+def test_no_fit_once_every_item_is_known() -> None:
+    problem = unique_problem()
+    model = BayesAME(problem.references, refit_every=10)
+    tell(model, problem, list(range(40)))
+    model.acquisition()
+    assert list(model.updates) == [10, 20, 30]
+
+
+def test_a_fit_with_more_items_than_buckets_factorises_buckets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = make_problem(1, counts=(6,) * 7, n_references=6)
+    sizes = []
+    real = bayesame.make_objective
+
+    def spy(kernel, phi, mean, data, **options):
+        sizes.append(data.bucket.shape[0])
+        return real(kernel, phi, mean, data, **options)
+
+    monkeypatch.setattr(bayesame, "make_objective", spy)
+    model = BayesAME(problem.references, refit_every=20)
+    tell(model, problem, list(range(42)))
+    assert sizes == [7, 7]
+
+
+def test_outcome_of_every_fit_is_kept() -> None:
+    problem = unique_problem()
+    model = BayesAME(problem.references, refit_every=10)
+    tell(model, problem, list(range(25)))
+    assert list(model.fits) == [10, 20]
+    assert all(fit.converged for fit in model.fits.values())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.means import ConstantMean
 from oracles import Problem, make_problem
 
 from gp_eval.data import Buckets, References
@@ -220,3 +221,22 @@ def test_reference_weights_must_fit_the_table(problem: Problem) -> None:
     kernel = ReferenceScoreKernel(weights=torch.ones(3).double())
     with pytest.raises(ValueError, match=r"one per reference \(5\), got 3"):
         make(problem, covar_module=kernel)
+
+
+def test_it_refuses_to_leave_its_tables_behind(problem: Problem) -> None:
+    with pytest.raises(RuntimeError, match="cannot be moved or cast"):
+        make(problem).to(torch.float32)
+
+
+def test_posterior_refuses_indices_that_are_not_items(problem: Problem) -> None:
+    for wrong in (-1.0, 99.0, 0.5):
+        with pytest.raises(ValueError, match=r"expected indices 0..13"):
+            make(problem).posterior(torch.tensor([[wrong]]).double())
+
+
+def test_a_mean_with_new_parameters_counts_after_refresh(problem: Problem) -> None:
+    mean = ConstantMean().double()
+    model = make(problem, mean_module=mean)
+    mean.constant = 0.7
+    model.refresh()
+    assert float(model.performance_mean()) == pytest.approx(0.7)

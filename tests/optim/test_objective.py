@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import LinearKernel, MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior
@@ -166,3 +167,22 @@ def test_a_frozen_parameter_is_left_alone() -> None:
     fit_kernel(made, objective)
     assert made.beta.item() == problem.beta
     assert made.alpha.item() != problem.alpha
+
+
+def test_bounds_may_differ_from_entry_to_entry() -> None:
+    problem = make_problem(0)
+    low = torch.tensor([1e-2, 1e-3, 1e-2, 1e-2, 1e-2])
+    ard = MaternKernel(
+        nu=1.5,
+        ard_num_dims=5,
+        lengthscale_constraint=GreaterThan(
+            low, transform=None, initial_value=torch.ones(5)
+        ),
+    ).double()
+    phi = problem.buckets.phi
+    objective = make_objective(ard, phi, phi.mean(1), observations(problem))
+    ((_, _, lower, upper),) = objective.parameters()
+    assert lower.tolist() == [[1e-2, 1e-3, 1e-2, 1e-2, 1e-2]]
+    assert bool(upper.isinf().all())
+    fit_kernel(ard, objective)
+    assert bool((ard.lengthscale >= lower).all())

@@ -137,11 +137,13 @@ def test_a_request_beyond_the_last_item_gets_what_is_left(run: Path) -> None:
     assert set(first).isdisjoint(rest)
 
 
-@pytest.mark.parametrize("q", [0, -1])
+@pytest.mark.parametrize("q", [0, -1, 2.5])
 def test_asking_for_less_than_one_is_refused(run: Path, q: int) -> None:
     with create(run) as session:
         before = contents(run)
-        with pytest.raises(ValueError, match=f"q: expected at least 1, got {q}"):
+        with pytest.raises(
+            ValueError, match=f"q: expected a whole number of at least 1, got {q}"
+        ):
             session.ask(q)
         assert contents(run) == before
 

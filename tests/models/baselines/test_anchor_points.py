@@ -118,8 +118,9 @@ def test_asking_many_equals_asking_one_by_one(seed: int) -> None:
 
 
 def test_ties_between_constant_items_do_not_depend_on_rounding() -> None:
-    """0.1 + 0.2 is not 0.3, and the mean of equal scores may not be that score."""
-    scores = torch.full((4, 3), 0.1 + 0.2, dtype=torch.float64)
+    """The mean of three times 0.1 is not 0.1."""
+    scores = torch.full((4, 3), 0.1, dtype=torch.float64)
+    assert float(scores[0].mean()) != 0.1
     scores[2] = torch.tensor([0.0, 0.5, 1.0])
     coverage = AnchorCoverage(scores)
     assert coverage.correlations(0).tolist() == [0.0] * 4
