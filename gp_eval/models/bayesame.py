@@ -34,8 +34,8 @@ class BayesAME:
     after the estimate of that step and acts from the next one on, as in Algorithm 1.
 
     The values of :math:`\sigma^2` and the start :math:`\alpha = \beta = 1` suit scores
-    of order 1. Rescale others, or give ``noise`` and ``parametrization="log"``; ``fits``
-    tells how each fit ended.
+    of order 1. Rescale others, or give ``noise`` and ``parametrization="log"``; what
+    ``fits`` holds tells how each fit ended.
 
     Args:
         references: Complete reference scores.
