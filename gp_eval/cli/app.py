@@ -247,7 +247,9 @@ def simulate(
         data,
         models=wanted,
         options=PAPER_OPTIONS if paper else {},
-        regimes=regime.parts,
+        regimes=["interpolation", "extrapolation"]
+        if regime is Regime.both
+        else [regime.value],
         reference_fractions=_fractions(reference_fraction),
         seeds=seeds,
         n_targets=targets,

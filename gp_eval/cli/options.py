@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -62,20 +62,14 @@ class DuplicateModels(StrEnum):
 
 
 class Regime(StrEnum):
-    """How targets are split off."""
+    """How targets are split off; ``both`` is interpolation and extrapolation."""
 
+    both = "both"
     interpolation = "interpolation"
     extrapolation = "extrapolation"
-    both = "both"
-
-    @property
-    def parts(self) -> list[Literal["interpolation", "extrapolation"]]:
-        """The regimes meant."""
-        if self is Regime.interpolation:
-            return ["interpolation"]
-        if self is Regime.extrapolation:
-            return ["extrapolation"]
-        return ["interpolation", "extrapolation"]
+    low_correlation = "low-correlation"
+    high_correlation = "high-correlation"
+    chronological = "chronological"
 
 
 class Paper(StrEnum):

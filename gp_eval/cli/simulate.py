@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from rich.progress import (
     BarColumn,
@@ -33,7 +34,7 @@ def run_simulation(
     *,
     models: list[str],
     options: dict[str, dict[str, int]],
-    regimes: list[Regime],
+    regimes: list[str],
     reference_fractions: list[float],
     seeds: int,
     n_targets: int,
@@ -57,7 +58,7 @@ def run_simulation(
     cells = plan_cells(
         list(tables),
         models=models,
-        regimes=regimes,
+        regimes=[cast(Regime, regime) for regime in regimes],
         reference_fractions=reference_fractions,
         seeds=seeds,
         n_targets=n_targets,

@@ -5,12 +5,20 @@ from gp_eval.experiments.metrics import (
     random_sample_rmse,
     rmse_curve,
 )
-from gp_eval.experiments.splits import Split, extrapolation, interpolation
+from gp_eval.experiments.splits import (
+    Split,
+    chronological,
+    extrapolation,
+    high_correlation,
+    interpolation,
+)
 
 __all__ = [
     "Split",
+    "chronological",
     "evaluation_weighted_rmse",
     "extrapolation",
+    "high_correlation",
     "interpolation",
     "random_sample_rmse",
     "rmse_curve",

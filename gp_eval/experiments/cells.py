@@ -8,11 +8,26 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gp_eval.data import References
-from gp_eval.experiments.splits import Split, extrapolation, interpolation
+from gp_eval.experiments.splits import (
+    Split,
+    chronological,
+    extrapolation,
+    high_correlation,
+    interpolation,
+)
 
 __all__ = ["Cell", "Regime", "plan_cells"]
 
-Regime = Literal["interpolation", "extrapolation"]
+Regime = Literal[
+    "interpolation",
+    "extrapolation",
+    "low-correlation",
+    "high-correlation",
+    "chronological",
+]
+
+# Section 5.2 of the BayesAME paper: the low-correlation set is a random one.
+_DRAWN = ("interpolation", "low-correlation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +41,7 @@ class Cell:
         model: Registered name of the model.
         options: Options of the model; JSON values only.
         n_targets: Number of targets ``T``.
-        draw: Seed of the draw of targets (interpolation only).
+        draw: Seed of the draw of targets, where they are drawn.
         seed: Seed of the references and of everything random in the model.
         n_max: Number of items to evaluate; ``None`` for all.
     """
@@ -54,11 +69,16 @@ class Cell:
 
     def split(self, scores: References) -> Split:
         """Targets and pool of this cell."""
-        if self.regime == "interpolation":
+        if self.regime in _DRAWN:
             return interpolation(
                 scores, n_targets=self.n_targets, target_seed=self.draw
             )
-        return extrapolation(scores, n_targets=self.n_targets)
+        fixed = {
+            "extrapolation": extrapolation,
+            "high-correlation": high_correlation,
+            "chronological": chronological,
+        }
+        return fixed[self.regime](scores, n_targets=self.n_targets)
 
 
 def plan_cells(
@@ -75,7 +95,7 @@ def plan_cells(
 ) -> list[Cell]:
     """All cells of an experiment, seeds outermost, so that early results are broad.
 
-    Extrapolation has one set of targets, the best models, whatever ``draws`` is.
+    Regimes without a draw of targets have one set of them, whatever ``draws`` is.
     """
     return [
         Cell(
@@ -93,7 +113,7 @@ def plan_cells(
         for draw in range(draws)
         for name in data
         for regime in regimes
-        if regime == "interpolation" or draw == 0
+        if regime in _DRAWN or draw == 0
         for fraction in reference_fractions
         for model in models
     ]

@@ -9,7 +9,13 @@ import torch
 from gp_eval.data import References
 from gp_eval.errors import DataError
 
-__all__ = ["Split", "extrapolation", "interpolation"]
+__all__ = [
+    "Split",
+    "chronological",
+    "extrapolation",
+    "high_correlation",
+    "interpolation",
+]
 
 
 @dataclass(frozen=True)
@@ -75,12 +81,7 @@ def interpolation(
     usable = _usable(scores, n_targets)
     generator = torch.Generator().manual_seed(target_seed)
     order = torch.randperm(len(usable.models), generator=generator).tolist()
-    names = usable.models
-    return Split(
-        usable,
-        tuple(names[i] for i in order[:n_targets]),
-        tuple(names[i] for i in sorted(order[n_targets:])),
-    )
+    return _split(usable, order[:n_targets])
 
 
 def extrapolation(
@@ -104,4 +105,52 @@ def extrapolation(
         usable,
         tuple(names[i] for i in order[:n_targets]),
         tuple(names[i] for i in sorted(rest)),
+    )
+
+
+def high_correlation(scores: References, *, n_targets: int = 10) -> Split:
+    """Targets that score alike; all other models are the pool (Section 5.2).
+
+    The paper takes "the 10 most correlated models overall". Here the set grows from the
+    most correlated pair by the model of highest mean correlation with it. Its
+    low-correlation counterpart is a random set: :func:`interpolation`.
+
+    Args:
+        scores: Complete scores of all models.
+        n_targets: Number of targets, at least 2.
+    """
+    if n_targets < 2:
+        raise DataError(f"n_targets: correlation needs at least 2, got {n_targets}")
+    usable = _usable(scores, n_targets)
+    centred = usable.scores - usable.scores.mean(0)
+    norm = centred.norm(dim=0)
+    unit = centred / torch.where(norm > 0, norm, 1.0)
+    correlation = unit.T @ unit
+    correlation.fill_diagonal_(-torch.inf)
+    first = int(correlation.argmax())
+    chosen = [first // correlation.shape[0], first % correlation.shape[0]]
+    while len(chosen) < n_targets:
+        mean = correlation[:, chosen].mean(1)
+        mean[chosen] = -torch.inf
+        chosen.append(int(mean.argmax()))
+    return _split(usable, chosen)
+
+
+def chronological(scores: References, *, n_targets: int = 10) -> Split:
+    """The newest models are targets, all older ones the pool.
+
+    Args:
+        scores: Complete scores, models from old to new.
+        n_targets: Number of targets.
+    """
+    usable = _usable(scores, n_targets)
+    size = len(usable.models)
+    return _split(usable, list(range(size - n_targets, size)))
+
+
+def _split(usable: References, targets: list[int]) -> Split:
+    names = usable.models
+    rest = [i for i in range(len(names)) if i not in set(targets)]
+    return Split(
+        usable, tuple(names[i] for i in targets), tuple(names[i] for i in rest)
     )

@@ -52,6 +52,17 @@ def test_plan_has_one_extrapolation_whatever_the_draws() -> None:
     assert [c.draw for c in planned if c.regime == "extrapolation"] == [0] * 4
 
 
+@pytest.mark.parametrize(
+    "regime", ["low-correlation", "high-correlation", "chronological"]
+)
+def test_every_regime_runs(tmp_path: Path, regime: str) -> None:
+    planned = cells(regimes=[regime], models=["rs-mean"])
+    assert len(planned) == (4 if regime == "low-correlation" else 2)
+    list(simulate(planned, {"toy": table()}, tmp_path))
+    result = read_result(tmp_path / planned[0].path)
+    assert result.targets == planned[0].split(table()).targets
+
+
 def test_results_are_the_models_own_run_by_run(tmp_path: Path) -> None:
     scores = table()
     planned = cells(seeds=1, draws=1)

@@ -5,7 +5,12 @@ import torch
 
 from gp_eval.data import References
 from gp_eval.errors import DataError
-from gp_eval.experiments import extrapolation, interpolation
+from gp_eval.experiments import (
+    chronological,
+    extrapolation,
+    high_correlation,
+    interpolation,
+)
 
 
 def pool(n_models: int = 50) -> References:
@@ -76,3 +81,45 @@ def test_impossible_splits_are_errors() -> None:
         extrapolation(pool(), n_targets=10, gap=0.9)
     with pytest.raises(ValueError, match="fraction: expected"):
         interpolation(pool()).references(0.0, seed=0)
+
+
+def mean_correlation(split) -> float:
+    table = torch.corrcoef(split.target_scores())
+    return float((table.sum() - table.trace()) / (table.numel() - len(table)))
+
+
+def families() -> References:
+    """Thirty unlike models, and six that copy one another in part."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(200, 36, generator=generator, dtype=torch.float64)
+    scores[:, 30:] = 0.7 * scores[:, 30:31] + 0.3 * scores[:, 30:]
+    order = torch.randperm(36, generator=generator)
+    return References(
+        scores[:, order], [f"q{i}" for i in range(200)], [f"m{int(k)}" for k in order]
+    )
+
+
+def test_high_correlation_finds_the_family() -> None:
+    split = high_correlation(families(), n_targets=6)
+    assert set(split.targets) == {f"m{k}" for k in range(30, 36)}
+    assert len(split.pool) == 30
+    low = interpolation(families(), n_targets=6)
+    assert mean_correlation(split) > 0.8 > mean_correlation(low) + 0.5
+
+
+def test_high_correlation_copes_with_constant_models() -> None:
+    references = families()
+    scores = references.scores.clone()
+    scores[:, 3] = 1.0
+    made = References(scores, references.items, references.models)
+    split = high_correlation(made, n_targets=6)
+    assert references.models[3] not in split.targets
+    with pytest.raises(DataError, match="at least 2"):
+        high_correlation(made, n_targets=1)
+
+
+def test_chronological_takes_the_last_columns() -> None:
+    references = families()
+    split = chronological(references, n_targets=5)
+    assert split.targets == references.models[-5:]
+    assert split.pool == references.models[:-5]
