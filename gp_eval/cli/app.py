@@ -21,6 +21,7 @@ from gp_eval.cli.options import (
     MissingOption,
     Model,
     Paper,
+    Pool,
     Regime,
     Run,
     Score,
@@ -230,6 +231,9 @@ def simulate(
     jobs: Annotated[
         int | None, option("jobs", "Processes.", "--jobs", "-j", min=1)
     ] = None,
+    pool: Annotated[
+        Pool, option("pool", "How errors of targets are averaged in the table.")
+    ] = Pool.squared,
     figures: Annotated[
         bool, option("figures", "Draw figures.", "--figures/--no-figures")
     ] = True,
@@ -260,6 +264,7 @@ def simulate(
         duplicate_models=duplicate_models.value,
         output=output,
         jobs=jobs,
+        pool=pool.value,
         figures=figures,
         as_json=json,
     )

@@ -18,6 +18,7 @@ __all__ = [
     "MissingOption",
     "Model",
     "Paper",
+    "Pool",
     "Regime",
     "Run",
     "Score",
@@ -70,6 +71,13 @@ class Regime(StrEnum):
     low_correlation = "low-correlation"
     high_correlation = "high-correlation"
     chronological = "chronological"
+
+
+class Pool(StrEnum):
+    """How the errors of several targets become one: mean of squares, or of roots."""
+
+    squared = "squared"
+    mean = "mean"
 
 
 class Paper(StrEnum):

@@ -24,7 +24,7 @@ from gp_eval.experiments.cells import Cell, Regime, plan_cells
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.store import read_result
 from gp_eval.experiments.summary import Summary, summarise
-from gp_eval.experiments.tables import published_value, rmse_table
+from gp_eval.experiments.tables import Pool, published_value, rmse_table
 
 __all__ = ["run_simulation"]
 
@@ -45,6 +45,7 @@ def run_simulation(
     duplicate_models: DuplicateModels,
     output: Path,
     jobs: int | None,
+    pool: Pool,
     figures: bool,
     as_json: bool,
 ) -> None:
@@ -72,7 +73,7 @@ def run_simulation(
         for summary in summaries:
             print_json(summary.record())
     else:
-        _print(summaries)
+        _print(summaries, pool)
         note(f"Curves: {output.absolute()}")
     if figures:
         by_data: dict[str, list[Summary]] = defaultdict(list)
@@ -121,8 +122,8 @@ def _run(
             raise
 
 
-def _print(summaries: list[Summary]) -> None:
-    columns, rows = rmse_table(summaries)
+def _print(summaries: list[Summary], pool: Pool) -> None:
+    columns, rows = rmse_table(summaries, pool=pool)
     print_table(columns, rows)
     note(
         "Evaluation-weighted integrated RMSE"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from gp_eval.experiments.metrics import evaluation_weighted_rmse
 from gp_eval.experiments.summary import Summary
 
-__all__ = ["PAPER_MODELS", "PAPER_OPTIONS", "published_value", "rmse_table"]
+__all__ = ["PAPER_MODELS", "PAPER_OPTIONS", "Pool", "published_value", "rmse_table"]
+
+Pool = Literal["squared", "mean"]
 
 PAPER_MODELS = (
     "bayesame",
@@ -58,11 +61,18 @@ def published_value(summary: Summary) -> float | None:
     return dict(zip(PAPER_MODELS, row, strict=True)).get(summary.model)
 
 
-def rmse_table(summaries: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
+def rmse_table(
+    summaries: Sequence[Summary], *, pool: Pool = "squared"
+) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of Table 1: settings down, models across.
 
     A cell holds our value and, in parentheses, the published one. Runs that were cut
     before ``n = N`` have no integral: ``-``.
+
+    Args:
+        summaries: Summaries of any settings and models.
+        pool: How the RMSE over seeds of the targets becomes one curve: as a mean of
+            squares (``"squared"``) or of roots (``"mean"``).
     """
     models = list(dict.fromkeys(s.model for s in summaries))
     settings = list(
@@ -74,14 +84,15 @@ def rmse_table(summaries: Sequence[Summary]) -> tuple[list[str], list[list[str]]
         row = [f"{setting[0]} {setting[1]} {setting[2]:g}"]
         for model in models:
             summary = found.get((*setting, model))
-            row.append("" if summary is None else _cell(summary))
+            row.append("" if summary is None else _cell(summary, pool))
         rows.append(row)
     return ["setting", *models], rows
 
 
-def _cell(summary: Summary) -> str:
+def _cell(summary: Summary, pool: Pool) -> str:
     if not summary.is_complete:
         return "-"
-    text = f"{float(evaluation_weighted_rmse(summary.rmse)):.2f}"
+    curve = summary.rmse if pool == "squared" else summary.rmse_per_target
+    text = f"{float(evaluation_weighted_rmse(curve)):.2f}"
     published = published_value(summary)
     return text if published is None else f"{text} ({published:.2f})"

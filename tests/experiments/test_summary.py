@@ -176,3 +176,11 @@ def test_figure_has_all_models_settings_and_rows(
     for text in (*models, "interpolation, 50% of references", "RMSE x 100 at the stop"):
         assert f"<!-- {text} -->" in drawn
     assert ("gain over RS-Mean, dB" in drawn) is baseline
+
+
+def test_table_pools_targets_either_way() -> None:
+    (summary,) = summarise([result(seed) for seed in range(3)])
+    record = summary.record()
+    for pool, key in (("squared", "ewi_rmse"), ("mean", "ewi_rmse_per_target")):
+        assert rmse_table([summary], pool=pool)[1][0][1] == f"{record[key]:.2f}"
+    assert record["ewi_rmse_per_target"] < record["ewi_rmse"]
