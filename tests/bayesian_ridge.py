@@ -19,11 +19,14 @@ class DenseFit:
     lambda_: float
 
 
-def dense_bayesian_ridge(x: np.ndarray, y: np.ndarray) -> DenseFit:
-    """MacKay's iteration on data that are centred first, stopped by the L1 change."""
-    x, y = x - x.mean(0), y - y.mean()
-    m, p = x.shape
+def dense_bayesian_ridge(
+    x: np.ndarray, y: np.ndarray, *, intercept: bool = True
+) -> DenseFit:
+    """MacKay's iteration, stopped by the L1 change; centred data for an intercept."""
     alpha, lambda_ = 1.0 / (y.var() + np.finfo(float).eps), 1.0
+    if intercept:
+        x, y = x - x.mean(0), y - y.mean()
+    m, p = x.shape
 
     def posterior() -> tuple[np.ndarray, np.ndarray]:
         precision = lambda_ * np.eye(p) + alpha * x.T @ x

@@ -3,10 +3,12 @@
 from gp_eval.acquisition.information_gain import qPerformanceInformationGain
 from gp_eval.acquisition.random import RandomSelection
 from gp_eval.acquisition.select import select_items
+from gp_eval.acquisition.space_covering import SpaceCovering
 from gp_eval.acquisition.variance_reduction import qVarianceReduction
 
 __all__ = [
     "RandomSelection",
+    "SpaceCovering",
     "qPerformanceInformationGain",
     "qVarianceReduction",
     "select_items",

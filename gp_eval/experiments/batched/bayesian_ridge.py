@@ -129,11 +129,12 @@ def fit_bayesian_ridge(features: Tensor, responses: Tensor) -> BayesianRidgeFit:
     of the coefficients is below the tolerance of ``1e-3``.
 
     Args:
-        features: Centred features of ``m`` samples, ``m x p``.
-        responses: Centred responses, ``m x R``.
+        features: Features of ``m`` samples, ``m x p``, centred for an intercept.
+        responses: Responses, ``m x R``, centred too then.
     """
     spectrum = _Spectrum.of(features, responses)
-    alpha, lambda_ = _precisions(spectrum, responses.square().mean(0), len(features))
+    variance = responses.var(0, correction=0)
+    alpha, lambda_ = _precisions(spectrum, variance, features.shape[0])
     scaled = spectrum.rotated / (spectrum.values + lambda_ / alpha)
     return BayesianRidgeFit(spectrum.coefficients(scaled), alpha, lambda_, spectrum)
 

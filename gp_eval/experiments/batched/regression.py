@@ -63,7 +63,12 @@ def simulate_random_sampling_learn(
 
 
 def simulate_bayesian_random_sampling_learn(
-    references: References, scores: Tensor, order: Tensor, *, n_max: int
+    references: References,
+    scores: Tensor,
+    order: Tensor,
+    *,
+    n_max: int,
+    fit_intercept: bool = True,
 ) -> Curves:
     """Curves of :class:`~gp_eval.models.baselines.BayesianRandomSamplingLearn`.
 
@@ -72,14 +77,16 @@ def simulate_bayesian_random_sampling_learn(
         scores: Scores of the targets on all items, ``R x N``.
         order: Order of evaluation, a permutation of the items.
         n_max: Number of items to evaluate, at most ``N``.
+        fit_intercept: As in the model.
     """
     require_several(BayesianRandomSamplingLearn.name, references)
     order = order[:n_max].to(scores.device)
     phi = references.scores.to(scores)[order]
-    centre = phi.mean(-1, keepdim=True)
-    phi, targets = phi - centre, scores.T[order] - centre
     outcome = references.performance.to(scores).unsqueeze(-1)
-    average = outcome.mean()
+    centre, average = phi.mean(-1, keepdim=True), outcome.mean()
+    if not fit_intercept:
+        centre, average = torch.zeros_like(centre), torch.zeros_like(average)
+    phi, targets = phi - centre, scores.T[order] - centre
     means, variances = [], []
     for n in range(1, n_max + 1):
         fit = fit_bayesian_ridge(phi[:n].T, outcome - average)

@@ -97,10 +97,11 @@ class BayesianRandomSamplingLearn(_AcrossModels):
     the references as in :class:`RandomSamplingLearn`. Estimate and variance are its
     predictive mean and variance at the target's scores.
 
-    *Departure*: the paper prints :math:`s_C^\top \mu^\beta` and :math:`s_C^\top \Sigma
-    s_C + \hat\alpha^{-1}` of a model without an intercept. scikit-learn's default has
-    one, and both are taken at :math:`s_C - \bar\phi_C`, the scores less the mean of
-    the references, as in its ``predict(return_std=True)``.
+    *Intercept*: the paper prints :math:`s_C^\top \mu^\beta` and :math:`s_C^\top \Sigma
+    s_C + \hat\alpha^{-1}` of a model without one, and says that scikit-learn's defaults
+    are used, which have one. The default here has one, and both are taken at :math:`s_C
+    - \bar\phi_C`, the scores less the mean of the references, as in scikit-learn's
+    ``predict(return_std=True)``; ``fit_intercept=False`` is what is printed.
 
     At ``n = N`` it does *not* end at the truth, nor is the variance 0, as published. At
     ``n = 0`` it is the mean and the sample variance of the references' benchmark
@@ -111,6 +112,7 @@ class BayesianRandomSamplingLearn(_AcrossModels):
 
     Args:
         references: Complete reference scores of at least two models.
+        fit_intercept: Whether the regression has an intercept.
 
     Raises:
         ValueError: For fewer than two references.
@@ -119,10 +121,14 @@ class BayesianRandomSamplingLearn(_AcrossModels):
 
     name: ClassVar[str] = "bayes-rs-learn"
 
+    def __init__(self, references: References, *, fit_intercept: bool = True) -> None:
+        super().__init__(references)
+        self.fit_intercept = fit_intercept
+
     def _estimate(self) -> Performance:
         from sklearn.linear_model import BayesianRidge
 
-        regression = BayesianRidge()
+        regression = BayesianRidge(fit_intercept=self.fit_intercept)
         regression.fit(self.phi[self.items].T.numpy(), self.outcome.numpy())
         mean, std = regression.predict(
             self.scores.unsqueeze(0).numpy(), return_std=True

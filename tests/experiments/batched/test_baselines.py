@@ -193,6 +193,26 @@ def test_a_penalty_is_passed_on() -> None:
     assert_same(found, expected, 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["continuous", "binary", "unbounded"])
+@pytest.mark.parametrize("n_references", [2, 6, 30])
+def test_a_regression_without_intercept_is_passed_on(
+    kind: str, n_references: int
+) -> None:
+    references, targets = split(table(20, n_references + 3, kind, 5), 3)
+    order = order_of(20, 1)
+    found = simulate_bayesian_random_sampling_learn(
+        references, targets, order, n_max=20, fit_intercept=False
+    )
+    expected = simulate_one_by_one(
+        lambda data: BayesianRandomSamplingLearn(data, fit_intercept=False),
+        references,
+        targets,
+        order,
+        n_max=20,
+    )
+    assert_same(found, expected, 1e-8)
+
+
 def test_rank_one_updates_hold_over_thousands_of_items() -> None:
     """The inverses of the learner and of AIPW at the end, against single fits."""
     references, targets = split(table(4000, 14, "binary", 1), 2)

@@ -66,20 +66,30 @@ def test_rs_learn_by_leaving_out_one_by_one(
 @pytest.mark.parametrize("n_references", [2, 5, 12])
 @pytest.mark.parametrize("n", [1, 4, 8])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [True, False])
 def test_bayesian_form_by_dense_inverses(
-    n_references: int, n: int, weighted: bool
+    n_references: int, n: int, weighted: bool, intercept: bool
 ) -> None:
     problem = make(n_references, weighted=weighted)
     x, y, new = samples(problem, n)
-    fit = dense_bayesian_ridge(x, y)
-    offset = new - x.mean(0)
-    model = BayesianRandomSamplingLearn(problem.references)
+    fit = dense_bayesian_ridge(x, y, intercept=intercept)
+    offset, level = (new - x.mean(0), y.mean()) if intercept else (new, 0.0)
+    model = BayesianRandomSamplingLearn(problem.references, fit_intercept=intercept)
     belief = told(model, problem, n).performance()
-    mean = y.mean() + offset @ fit.mean
+    mean = level + offset @ fit.mean
     variance = offset @ fit.covariance @ offset + 1 / fit.alpha
     # The iteration multiplies rounding.
     assert float(belief.mean) == pytest.approx(mean, rel=1e-8)
     assert float(belief.variance) == pytest.approx(variance, rel=1e-8)
+
+
+def test_an_intercept_is_the_default() -> None:
+    problem = make(5)
+    default = BayesianRandomSamplingLearn(problem.references)
+    given = BayesianRandomSamplingLearn(problem.references, fit_intercept=True)
+    other = BayesianRandomSamplingLearn(problem.references, fit_intercept=False)
+    means = [float(told(m, problem, 4).performance().mean) for m in (default, given)]
+    assert means[0] == means[1] != float(told(other, problem, 4).performance().mean)
 
 
 @pytest.mark.parametrize("factory", [RandomSamplingLearn, BayesianRandomSamplingLearn])
