@@ -66,32 +66,32 @@ def select_items(
     before = acquisition.X_pending
     if before is not None:
         pending = [*before.reshape(-1).long().tolist(), *pending]
-    available = available.clone()
-    chosen: list[int] = []
 
-    def choose() -> int | None:
+    def choose(available: Tensor) -> int | None:
         candidates = torch.nonzero(available)
         if candidates.shape[0] == 0:
             return None
-        with torch.no_grad():
-            if of_items is not None and lookahead is not None:
-                values = of_items(candidates)
-            else:
+        if of_items is not None and lookahead is not None:
+            values = of_items(candidates)
+        else:
+            with torch.no_grad():
                 values = acquisition(candidates.unsqueeze(-1).to(torch.float64))
-        values = values.to(candidates.device)
-        item = _best(values, candidates.squeeze(-1), same_as, rank)
-        available[item] = False
-        return item
+        if values.device != candidates.device:
+            values = values.to(candidates.device)
+        return _best(values, candidates.squeeze(-1), same_as, rank)
 
     if q == 1 and not pending:
-        item = choose()
+        item = choose(available)
         return [] if item is None else [item]
+    chosen: list[int] = []
+    left = available.clone()
     if lookahead is not None:
         with lookahead() as add:
             for item in pending:
                 add(item)
-            while len(chosen) < q and (item := choose()) is not None:
+            while len(chosen) < q and (item := choose(left)) is not None:
                 chosen.append(item)
+                left[item] = False
                 if len(chosen) < q:
                     add(item)
         return chosen
@@ -99,10 +99,11 @@ def select_items(
         waiting = [*pending, *chosen]
         points = torch.tensor(waiting, dtype=torch.float64, device=available.device)
         acquisition.set_X_pending(points.unsqueeze(-1) if waiting else None)
-        item = choose()
+        item = choose(left)
         if item is None:
             break
         chosen.append(item)
+        left[item] = False
     acquisition.set_X_pending(before)
     return chosen
 

@@ -109,9 +109,9 @@ class RowAppendPosterior:
         if n == self._rows.shape[0]:
             self._reserve(n + 1)
         rows = self._rows[:n]
-        covariance = torch.addmv(
-            self.table.row(bucket), rows.T, rows[:, bucket], alpha=-1
-        )
+        # A product with a strided vector would take half as long again.
+        loading = rows[:, bucket].clone()
+        covariance = torch.addmv(self.table.row(bucket), rows.T, loading, alpha=-1)
         # Plain numbers: one item at a time waits for its score anyway, and a scalar
         # tensor costs as much as a vector of all buckets.
         own = float(covariance[bucket])
@@ -171,6 +171,9 @@ class RowAppendPosterior:
         """Make room for ``n`` rows and some more."""
         capacity = self._rows.shape[0]
         if n > capacity:
-            grown = self._rows.new_empty(n + max(64, n // 8), self._rows.shape[1])
-            grown[: self.n_rows] = self._rows[: self.n_rows]
+            kept = self._rows[: self.n_rows]
+            if not self.n_rows:  # nothing to keep: free the old rows first
+                self._rows = kept = kept.new_empty(0, kept.shape[1])
+            grown = kept.new_empty(n + max(64, n // 8), kept.shape[1])
+            grown[: self.n_rows] = kept
             self._rows = grown

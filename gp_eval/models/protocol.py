@@ -117,7 +117,6 @@ def check_batch(
 def as_items(items: Tensor | int, n_items: int) -> list[int]:
     """Item indices as a checked list."""
     indices = torch.as_tensor(items).reshape(-1).tolist()
-    wrong = [i for i in indices if not (0 <= i < n_items and i == int(i))]
-    if wrong:
+    if wrong := [i for i in indices if not (0 <= i < n_items and i == int(i))]:
         raise ValueError(f"items: expected indices 0..{n_items - 1}, got {wrong[:5]}")
     return [int(i) for i in indices]

@@ -229,11 +229,24 @@ class SequentialBucketModel(Model):
         \sum_{i \notin C} w_i^2 N_{b(i)})`, which is Eq. (2) for unit weights.
         """
         if "variance" not in self._memo:
-            engine = self.engine
-            latent = engine.remaining.dot(engine.covariance_with_rest)
-            noise = self._squared_noise.dot(self._unseen)
-            self._memo["variance"] = (latent + noise) / self.buckets.n_items**2
+            engine, scale = self.engine, self.buckets.n_items**2
+            if self._uniform:
+                total = self._covariance_with_rest().dot(engine.remaining)
+            else:
+                total = engine.covariance_with_rest.dot(engine.remaining)
+                total = total + self._squared_noise.dot(self._unseen)
+            self._memo["variance"] = total / scale
         return self._memo["variance"]
+
+    def _covariance_with_rest(self) -> Tensor:
+        """Covariance of an item of each bucket with the sum of all left, shape ``B``.
+
+        For equal weights, and for an item that is left: its own noise counts.
+        """
+        if "covariance" not in self._memo:
+            covariance = self.engine.covariance_with_rest + self.noise_variance
+            self._memo["covariance"] = covariance
+        return self._memo["covariance"]
 
     def performance_covariance(self, items: Tensor) -> Tensor:
         r"""Posterior covariance of the benchmark score with unevaluated items.
@@ -257,9 +270,9 @@ class SequentialBucketModel(Model):
         if not float(total) > 0.0:
             return torch.zeros_like(self._noise[items])  # nothing is left to explain
         if self._uniform:
-            covariance = self.engine.covariance_with_rest + self.noise_variance
-            covariance.square_().div_(self.engine.variance + self.noise_variance)
-            return covariance.div_(total * self.buckets.n_items**2)[bucket]
+            share = self._covariance_with_rest().square()
+            share.div_(self.engine.variance + self.noise_variance)
+            return share.div_(total * self.buckets.n_items**2)[bucket]
         variance = self.engine.variance[bucket] + self._noise[items]
         covariance = self.performance_covariance(items)
         return covariance.square() / variance / total

@@ -112,6 +112,11 @@ class ClosedFormObjective:
         self.n_references = n_references
         self.noise = noise
         self.residual = residual
+        # One memory for all evaluations: fresh pages cost as much as the exponential.
+        self._shape, self._gram = (
+            torch.empty_like(distances),
+            torch.empty_like(distances),
+        )
 
     def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
         """``raw_alpha`` and ``raw_beta`` with the bounds of their constraints."""
@@ -120,8 +125,9 @@ class ClosedFormObjective:
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient with respect to ``(alpha, beta)``."""
         alpha, beta = values
-        shape = (self.distances * (-beta / self.n_references)).exp_()
-        gram = alpha * shape
+        rate = -beta / self.n_references
+        shape = torch.mul(self.distances, rate, out=self._shape).exp_()
+        gram = torch.mul(shape, alpha, out=self._gram)
         gram.diagonal().add_(self.noise)
         value, weights = likelihood_terms(gram, self.residual)
         weights.mul_(shape)
