@@ -47,15 +47,28 @@ def make_simulator(
         options: Options of the model.
         factory: Builds the model, for one that workers do not have registered.
     """
-    if model in _BATCHED:
-        module, name, preset = _BATCHED[model]
-        home = import_module(f"gp_eval.experiments.batched.{module}")
-        simulator: Simulator = partial(
-            getattr(home, name), **{**preset, **(options or {})}
-        )
-        return simulator
-    build = factory or partial(make_model, model)
-    return partial(simulate_one_by_one, partial(build, **(options or {})))
+    build = partial(factory or partial(make_model, model), **(options or {}))
+    if model not in _BATCHED:
+        return partial(simulate_one_by_one, build)
+    module, name, preset = _BATCHED[model]
+    home = import_module(f"gp_eval.experiments.batched.{module}")
+    batched = partial(getattr(home, name), **{**preset, **(options or {})})
+    return partial(_simulate, batched, build)
+
+
+def _simulate(
+    batched: Simulator,
+    build: Callable[[References], PerformanceModel],
+    references: References,
+    scores: Tensor,
+    order: Tensor,
+    *,
+    n_max: int,
+) -> Curves:
+    """Lock-step where items weigh the same, target by target otherwise."""
+    if references.is_weighted:
+        return simulate_one_by_one(build, references, scores, order, n_max=n_max)
+    return batched(references, scores, order, n_max=n_max)
 
 
 def simulate_one_by_one(

@@ -193,3 +193,21 @@ def test_a_dask_cluster_of_two_workers_gives_the_same_results(tmp_path: Path) ->
             read_result(tmp_path / at / cell.path) for at in ("here", "there")
         )
         torch.testing.assert_close(here.curves.mean, there.curves.mean, rtol=0, atol=0)
+
+
+def test_weighted_items_are_simulated_target_by_target(tmp_path: Path) -> None:
+    plain = table()
+    weighted = References(
+        plain.scores,
+        plain.items,
+        plain.models,
+        item_weights=[1.0 + i % 3 for i in range(30)],
+    )
+    planned = cells(models=["bayesame"], seeds=1, draws=1)
+    list(simulate(planned, {"toy": weighted}, tmp_path))
+    for cell in planned:
+        result = read_result(tmp_path / cell.path)
+        expected = cell.split(weighted).target_scores() @ weighted.item_weights
+        torch.testing.assert_close(result.truth, expected)
+        torch.testing.assert_close(result.curves.mean[:, -1], expected)
+        assert float(result.curves.variance[:, -1].abs().max()) == 0.0
