@@ -61,9 +61,8 @@ def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
         for axis, draw in zip(axes[:, column], rows, strict=True):
             draw(axis, group, colour)
             axis.spines[["top", "right"]].set_visible(False)
-        axes[0, column].set_title(
-            f"{regime}, {fraction:.0%} of references", fontsize=10
-        )
+        title = f"{summaries[0].data}\n{regime}, {fraction:.0%} of references"
+        axes[0, column].set_title(title, fontsize=10)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
@@ -72,7 +71,6 @@ def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
         ncols=min(len(labels), 2 + 2 * len(settings)),
         frameon=False,
     )
-    figure.suptitle(summaries[0].data, fontsize=11, x=0.01, ha="left")
     written = []
     for suffix in (".png", ".svg"):
         target = path.with_suffix(suffix)
@@ -115,11 +113,13 @@ def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
 
 def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
     for summary, _, style in _lines(axis, group, colour):
-        cost = [100.0 * stop.mean_fraction for stop in summary.stops]
-        error = [100.0 * stop.rmse for stop in summary.stops]
+        stops = [stop for stop in summary.stops if stop.rmse > _EXACT]
+        cost = [100.0 * stop.mean_fraction for stop in stops]
+        error = [100.0 * stop.rmse for stop in stops]
         axis.plot(cost, error, marker="o", ms=3, **style)
     axis.set_xlabel("mean number of items at the stop, % of N")
-    axis.set_ylabel("RMSE x 100 at the stop")
+    axis.set_yscale("log")
+    axis.set_ylabel("RMSE x 100 at the stop (log scale)")
 
 
 def _draw_coverage(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:

@@ -173,7 +173,11 @@ def test_figure_has_all_models_settings_and_rows(
     png, svg = plot_summaries(summarise(results), tmp_path / "deep" / "figure")
     assert png.stat().st_size > 10_000
     drawn = svg.read_text()
-    for text in (*models, "interpolation, 50% of references", "RMSE x 100 at the stop"):
+    for text in (
+        *models,
+        "interpolation, 50% of references",
+        "RMSE x 100 at the stop (log scale)",
+    ):
         assert f"<!-- {text} -->" in drawn
     assert ("gain over RS-Mean, dB" in drawn) is baseline
 
