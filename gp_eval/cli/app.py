@@ -243,7 +243,13 @@ def simulate(
     from gp_eval.cli.simulate import run_simulation
     from gp_eval.experiments.tables import PAPER_MODELS, PAPER_OPTIONS
 
-    wanted = list(PAPER_MODELS) if paper else [m for m in models.split(",") if m]
+    wanted = (
+        list(PAPER_MODELS)
+        if paper
+        else list(dict.fromkeys(m.strip() for m in models.split(",") if m.strip()))
+    )
+    if not wanted:
+        raise typer.BadParameter("--models: expected at least one name")
     if paper:
         regime, reference_fraction = Regime.both, paper.fractions
         seeds, draws = max(seeds, 40), max(draws, 3)

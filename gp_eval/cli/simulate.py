@@ -23,7 +23,7 @@ from gp_eval.errors import DataError
 from gp_eval.experiments.cells import Cell, Regime, plan_cells
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.store import read_result
-from gp_eval.experiments.summary import Summary, summarise
+from gp_eval.experiments.summary import FRACTIONS, Summary, summarise
 from gp_eval.experiments.tables import Pool, published_value, rmse_table
 
 __all__ = ["run_simulation"]
@@ -133,16 +133,20 @@ def _print(summaries: list[Summary], pool: Pool) -> None:
             else "."
         )
     )
+    fractions = [
+        f"{f:g}"
+        for f in FRACTIONS
+        if any(f"{f:g}" in s.record()["coverage"] for s in summaries)
+    ]
     coverage = [
         [
             f"{s.data} {s.regime} {s.reference_fraction:g}",
             s.model,
             *(
                 "-" if v is None else f"{v:.2f}"
-                for v in s.record()["coverage"].values()
+                for v in map(s.record()["coverage"].get, fractions)
             ),
         ]
         for s in summaries
     ]
-    fractions = list(summaries[0].record()["coverage"])
     print_table(["coverage of the 95 % interval", "model", *fractions], coverage)

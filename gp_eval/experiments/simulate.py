@@ -46,6 +46,14 @@ def simulate(
         StateMismatchError: If the folder holds results of other data or settings.
         ValueError: For an unknown model.
     """
+    places: dict[Path, Cell] = {}
+    for cell in cells:
+        if places.setdefault(cell.path, cell).record() != cell.record():
+            raise ValueError(
+                f"cells: two settings share {str(cell.path)!r}; register one of them "
+                "under another name, or use another folder"
+            )
+    cells = list(places.values())
     fingerprints = {name: scores.fingerprint for name, scores in data.items()}
     simulators = {
         (cell.model, repr(cell.options)): make_simulator(

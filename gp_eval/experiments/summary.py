@@ -176,7 +176,7 @@ def _summarise(
         rmse=squares.mean(0).sqrt(),
         rmse_per_target=squares.sqrt().mean(0),
         coverage=covered.mean(0),
-        spearman=torch.stack([_spearman(r) for r in group]).mean(0),
+        spearman=torch.stack([_spearman(r) for r in group]).nanmean(0),
         stops=tuple(stops),
         cpu_s=float(np.mean([r.cpu_s for r in group])),
     )

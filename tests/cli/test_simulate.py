@@ -82,3 +82,14 @@ def test_mistakes_are_usage_errors(table: Path) -> None:
     twice = gp_eval(*words(table, table))
     assert twice.code == 1
     assert "two sets are called 'toy'" in twice.err
+
+
+def test_names_of_models_may_be_spaced_or_repeated(table: Path) -> None:
+    outcome = gp_eval(
+        *words(table, "--json", "--no-figures", "--regime", "interpolation"),
+        "--models",
+        "rs-mean, rs-mean ,,bayesame-rs",
+    )
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [r["model"] for r in records] == ["rs-mean", "bayesame-rs"]
+    assert gp_eval(*words(table), "--models", ",").code == 2

@@ -211,3 +211,19 @@ def test_weighted_items_are_simulated_target_by_target(tmp_path: Path) -> None:
         torch.testing.assert_close(result.truth, expected)
         torch.testing.assert_close(result.curves.mean[:, -1], expected)
         assert float(result.curves.variance[:, -1].abs().max()) == 0.0
+
+
+def test_two_settings_of_one_model_do_not_share_a_file(tmp_path: Path) -> None:
+    both = [
+        *cells(models=["bayesame"], seeds=1, draws=1),
+        *cells(
+            models=["bayesame"],
+            seeds=1,
+            draws=1,
+            options={"bayesame": {"refit_every": 7}},
+        ),
+    ]
+    with pytest.raises(ValueError, match="two settings share"):
+        list(simulate(both, {"toy": table()}, tmp_path))
+    twice = cells(models=["rs-mean"], seeds=1, draws=1) * 2
+    assert len(list(simulate(twice, {"toy": table()}, tmp_path))) == 2
