@@ -62,9 +62,10 @@ register_model("difference", DifferenceEstimator)
 # ## The comparison
 #
 # A *cell* is one model on one reference set; targets, references and random orders
-# follow from its seeds, so all models see the same. Finished cells are files: run this
-# again, and only what is missing is done. `jobs=2` would use two processes, and inside
-# `joblib.parallel_config(backend="dask")` the cells go to a Dask cluster.
+# follow from its seeds, so all models see the same. Finished cells are files in the
+# folder and are not done again, so use a new folder when you change the method.
+# `jobs=2` would use two processes, and inside `joblib.parallel_config(backend="dask")`
+# the cells go to a Dask cluster.
 
 # %%
 scores = load_digits_benchmark("probability")

@@ -203,24 +203,35 @@ def simulate(
         typer.Argument(help="Score tables, or 'digits' for the embedded one."),
     ],
     models: Annotated[
-        str, option("models", "Models, separated by commas.")
-    ] = "bayesame,bayesame-rs,rs-mean",
+        str | None,
+        option(
+            "models",
+            "Models, separated by commas. [default: bayesame,bayesame-rs,rs-mean]",
+        ),
+    ] = None,
     regime: Annotated[
         Regime, option("regime", "How targets are split off.")
     ] = Regime.both,
     reference_fraction: Annotated[
-        str, option("reference-fraction", "Shares of the pool, separated by commas.")
-    ] = "0.5",
-    seeds: Annotated[int, option("seeds", "Draws of the references.", min=1)] = 20,
+        str | None,
+        option("reference-fraction", "Shares of the pool, by commas. [default: 0.5]"),
+    ] = None,
+    seeds: Annotated[
+        int | None, option("seeds", "Draws of the references. [default: 20]", min=1)
+    ] = None,
     targets: Annotated[int, option("targets", "Targets of a draw.", min=1)] = 10,
     draws: Annotated[
-        int, option("draws", "Draws of the targets (interpolation).", min=1)
-    ] = 1,
+        int | None,
+        option("draws", "Draws of the targets where drawn. [default: 1]", min=1),
+    ] = None,
     n_max: Annotated[
         int | None, option("n-max", "Cap on evaluated items.", min=1)
     ] = None,
     paper: Annotated[
-        Paper | None, option("paper", "Models and settings of a table of the paper.")
+        Paper | None,
+        option(
+            "paper", "Models of the paper, 40 seeds, 3 draws, unless flags say else."
+        ),
     ] = None,
     score: Annotated[Score, option("score", "Scores of digits.")] = Score.probability,
     missing: MissingOption = Missing.error,
@@ -243,27 +254,25 @@ def simulate(
     from gp_eval.cli.simulate import run_simulation
     from gp_eval.experiments.tables import PAPER_MODELS, PAPER_OPTIONS
 
-    wanted = (
-        list(PAPER_MODELS)
-        if paper
-        else list(dict.fromkeys(m.strip() for m in models.split(",") if m.strip()))
-    )
-    if not wanted:
+    _refuse_invented(missing)
+    named = [m.strip() for m in (models or "").split(",") if m.strip()]
+    if models is not None and not named:
         raise typer.BadParameter("--models: expected at least one name")
-    if paper:
-        regime, reference_fraction = Regime.both, paper.fractions
-        seeds, draws = max(seeds, 40), max(draws, 3)
+    usual = PAPER_MODELS if paper else ("bayesame", "bayesame-rs", "rs-mean")
+    wanted = [*PAPER_MODELS, *named] if paper else named or usual
     run_simulation(
         data,
-        models=wanted,
+        models=list(dict.fromkeys(wanted)),
         options=PAPER_OPTIONS if paper else {},
         regimes=["interpolation", "extrapolation"]
         if regime is Regime.both
         else [regime.value],
-        reference_fractions=_fractions(reference_fraction),
-        seeds=seeds,
+        reference_fractions=_fractions(
+            reference_fraction or (paper.fractions if paper else "0.5")
+        ),
+        seeds=seeds or (40 if paper else 20),
         n_targets=targets,
-        draws=draws,
+        draws=draws or (3 if paper else 1),
         n_max=n_max,
         score=score.value,
         missing=missing.value,
@@ -276,6 +285,11 @@ def simulate(
     )
 
 
+def _refuse_invented(missing: Missing) -> None:
+    if missing is Missing.mean:
+        raise typer.BadParameter("--missing mean would invent the targets' scores")
+
+
 def _fractions(text: str) -> list[float]:
     try:
         values = [float(word) for word in text.split(",")]
@@ -283,7 +297,7 @@ def _fractions(text: str) -> list[float]:
         values = [-1.0]
     if not all(0.0 < value <= 1.0 for value in values):
         raise typer.BadParameter(f"--reference-fraction: 0 < f <= 1, got {text!r}")
-    return values
+    return list(dict.fromkeys(values))
 
 
 @app.command()

@@ -19,7 +19,7 @@ from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.datasets import load_digits_benchmark
-from gp_eval.errors import DataError
+from gp_eval.errors import DataError, GpEvalError
 from gp_eval.experiments.cells import Cell, Regime, plan_cells
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.store import read_result
@@ -51,37 +51,67 @@ def run_simulation(
 ) -> None:
     """Run what is not finished, then print a table or JSON, and draw figures."""
     if figures:
-        from gp_eval.experiments.figures import plot_summaries
         from gp_eval.report.curves import check_picture
 
         check_picture(Path("figure.png"))
     tables = _load(data, score, missing, duplicate_models)
-    cells = plan_cells(
-        list(tables),
-        models=models,
-        regimes=[cast(Regime, regime) for regime in regimes],
-        reference_fractions=reference_fractions,
-        seeds=seeds,
-        n_targets=n_targets,
-        draws=draws,
-        n_max=n_max,
-        options=options,
+    cells = [
+        cell
+        for name, table in tables.items()
+        for cell in plan_cells(
+            [name],
+            models=[_suited(m, table) if options else m for m in models],
+            regimes=[cast(Regime, regime) for regime in regimes],
+            reference_fractions=reference_fractions,
+            seeds=seeds,
+            n_targets=n_targets,
+            draws=draws,
+            n_max=n_max,
+            options={_suited(m, table): given for m, given in options.items()},
+        )
+    ]
+    refused = _run(cells, tables, output, jobs)
+    summaries = summarise(
+        read_result(output / cell.path) for cell in cells if cell.path not in refused
     )
-    _run(cells, tables, output, jobs)
-    summaries = summarise(read_result(output / cell.path) for cell in cells)
+    _report(summaries, refused, output, pool=pool, as_json=as_json, figures=figures)
+
+
+def _report(
+    summaries: list[Summary],
+    refused: dict[Path, str],
+    output: Path,
+    *,
+    pool: Pool,
+    as_json: bool,
+    figures: bool,
+) -> None:
+    """Everything that can be shown, and an error for what was refused."""
     if as_json:
         for summary in summaries:
             print_json(summary.record())
     else:
-        _print(summaries, pool)
+        if summaries:
+            _print(summaries, pool)
         note(f"Curves: {output.absolute()}")
     if figures:
+        from gp_eval.experiments.figures import plot_summaries
+
         by_data: dict[str, list[Summary]] = defaultdict(list)
         for summary in summaries:
             by_data[summary.data].append(summary)
         for name, group in by_data.items():
             for path in plot_summaries(group, output / name / "comparison"):
                 note(f"Figure: {path}")
+    if refused:
+        reasons = sorted({f"{path.parent}: {why}" for path, why in refused.items()})
+        raise GpEvalError("\n  ".join([f"{len(refused)} cells refused:", *reasons]))
+
+
+def _suited(model: str, table: References) -> str:
+    """The IRT model for scores between 0 and 1 where scores are not only 0 and 1."""
+    binary = bool(((table.scores == 0) | (table.scores == 1)).all())
+    return "irt-beta" if model == "irt-2pl" and not binary else model
 
 
 def _load(
@@ -105,7 +135,9 @@ def _load(
 
 def _run(
     cells: list[Cell], tables: dict[str, References], output: Path, jobs: int | None
-) -> None:
+) -> dict[Path, str]:
+    """Run the cells; the reasons of those that were refused."""
+    refused: dict[Path, str] = {}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -115,11 +147,14 @@ def _run(
     with Progress(*columns, console=progress_console()) as progress:
         task = progress.add_task("Simulating", total=len(cells))
         try:
-            for _ in simulate(cells, tables, output, jobs=jobs):
+            for outcome in simulate(cells, tables, output, jobs=jobs):
                 progress.advance(task)
+                if outcome.refused is not None:
+                    refused[outcome.cell.path] = outcome.refused
         except KeyboardInterrupt:
             note("Interrupted; finished cells are kept, the same command goes on.")
             raise
+    return refused
 
 
 def _print(summaries: list[Summary], pool: Pool) -> None:

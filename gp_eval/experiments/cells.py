@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -56,6 +57,17 @@ class Cell:
     seed: int = 0
     n_max: int | None = None
 
+    def __post_init__(self) -> None:
+        """Check what becomes a path, and keep options as a file gives them back."""
+        for name in ("data", "model"):
+            value = getattr(self, name)
+            if value in ("", ".", "..") or "/" in value or "\\" in value:
+                raise ValueError(f"{name}: cannot name a folder: {value!r}")
+        if self.n_max is not None and self.n_max < 1:
+            raise ValueError(f"n_max: expected at least 1 or None, got {self.n_max}")
+        options = json.loads(json.dumps(dict(self.options), allow_nan=False))
+        object.__setattr__(self, "options", options)
+
     @property
     def path(self) -> Path:
         """Where its result lands, below the folder of the experiment."""
@@ -96,7 +108,13 @@ def plan_cells(
     """All cells of an experiment, seeds outermost, so that early results are broad.
 
     Regimes without a draw of targets have one set of them, whatever ``draws`` is.
+
+    Raises:
+        ValueError: For options of a model that is not among ``models``.
     """
+    unused = [model for model in options or {} if model not in models]
+    if unused:
+        raise ValueError(f"options: not among the models: {unused}")
     return [
         Cell(
             data=name,

@@ -113,7 +113,11 @@ def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
 
 def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
     for summary, _, style in _lines(axis, group, colour):
-        stops = [stop for stop in summary.stops if stop.rmse > _EXACT]
+        stops = [
+            stop
+            for stop in summary.stops
+            if stop.rmse > _EXACT and (summary.is_complete or stop.stopped == 1.0)
+        ]
         cost = [100.0 * stop.mean_fraction for stop in stops]
         error = [100.0 * stop.rmse for stop in stops]
         axis.plot(cost, error, marker="o", ms=3, **style)

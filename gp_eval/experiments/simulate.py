@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from joblib import Parallel, delayed
 
 from gp_eval.data import References
+from gp_eval.errors import GpEvalError
 from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Simulator
 from gp_eval.experiments.simulators import make_simulator
@@ -17,7 +19,20 @@ from gp_eval.experiments.store import CellResult, is_finished, write_result
 from gp_eval.loop import random_order
 from gp_eval.models.registry import model_factory
 
-__all__ = ["run_cell", "simulate"]
+__all__ = ["Outcome", "run_cell", "simulate"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell.
+
+    Attributes:
+        cell: The cell.
+        refused: Why there is no result, ``None`` where there is one.
+    """
+
+    cell: Cell
+    refused: str | None = None
 
 
 def simulate(
@@ -26,8 +41,11 @@ def simulate(
     folder: Path,
     *,
     jobs: int | None = None,
-) -> Iterator[Cell]:
+) -> Iterator[Outcome]:
     """Run all cells that are not finished yet, and yield each as it is done.
+
+    A model may refuse data, such as one for 0/1 scores on others. Its cells come back
+    with the reason and leave no file; all others go on.
 
     A killed experiment goes on where it was: finished cells are on disk. Work is spread
     by joblib, so that ``with parallel_config(backend="dask")`` around it uses a Dask
@@ -40,7 +58,7 @@ def simulate(
         jobs: Processes; default those of joblib's present configuration, or one.
 
     Yields:
-        Every cell, finished ones first.
+        The outcome of every cell, finished ones first.
 
     Raises:
         StateMismatchError: If the folder holds results of other data or settings.
@@ -64,7 +82,7 @@ def simulate(
     todo = []
     for cell in cells:
         if is_finished(cell, fingerprints[cell.data], folder):
-            yield cell
+            yield Outcome(cell)
         else:
             todo.append(cell)
     tasks = (
@@ -81,8 +99,16 @@ def simulate(
 
 def run_cell(
     cell: Cell, scores: References, simulator: Simulator, folder: Path
-) -> Cell:
-    """Run one cell on one thread and write its result."""
+) -> Outcome:
+    """Run one cell on one thread and write its result, or say why there is none."""
+    try:
+        write_result(_simulate_cell(cell, scores, simulator), folder)
+    except (GpEvalError, ValueError) as error:
+        return Outcome(cell, str(error))
+    return Outcome(cell)
+
+
+def _simulate_cell(cell: Cell, scores: References, simulator: Simulator) -> CellResult:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -100,7 +126,9 @@ def run_cell(
         spent = time.process_time() - start
     finally:
         torch.set_num_threads(threads)
-    result = CellResult(
+    if not bool(curves.mean.isfinite().all() and curves.variance.isfinite().all()):
+        raise ValueError(f"{cell.model}: estimates or variances are not finite")
+    return CellResult(
         cell=cell,
         targets=split.targets,
         truth=targets @ references.item_weights,
@@ -109,5 +137,3 @@ def run_cell(
         cpu_s=spent / len(split.targets),
         fingerprint=scores.fingerprint,
     )
-    write_result(result, folder)
-    return cell

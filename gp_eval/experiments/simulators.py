@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -14,7 +15,7 @@ from gp_eval.data import References
 from gp_eval.experiments.curves import Curves, Simulator
 from gp_eval.loop import EvaluationLoop
 from gp_eval.models.protocol import PerformanceModel
-from gp_eval.models.registry import make_model
+from gp_eval.models.registry import check_options, make_model
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["make_simulator", "simulate_one_by_one"]
@@ -46,14 +47,20 @@ def make_simulator(
         model: Registered name.
         options: Options of the model.
         factory: Builds the model, for one that workers do not have registered.
+
+    Raises:
+        ValueError: For an unknown model or option.
     """
-    build = partial(factory or partial(make_model, model), **(options or {}))
+    options = dict(options or {})
+    check_options(model, options)
+    build = partial(factory or partial(make_model, model), **options)
     if model not in _BATCHED:
         return partial(simulate_one_by_one, build)
     module, name, preset = _BATCHED[model]
-    home = import_module(f"gp_eval.experiments.batched.{module}")
-    batched = partial(getattr(home, name), **{**preset, **(options or {})})
-    return partial(_simulate, batched, build)
+    batched = getattr(import_module(f"gp_eval.experiments.batched.{module}"), name)
+    if not set(options) <= set(inspect.signature(batched).parameters):
+        return partial(simulate_one_by_one, build)  # such as a kernel of one's own
+    return partial(_simulate, partial(batched, **{**preset, **options}), build)
 
 
 def _simulate(

@@ -36,12 +36,15 @@ class Stop:
         mean_fraction: Mean of n / N at the stop.
         rmse: RMSE at the stop, in score units.
         coverage: Share of runs whose 95 % interval at the stop holds the truth.
+        stopped: Share of runs that met the rule; the others count at their last item,
+            which is no stop if runs were cut before ``n = N``.
     """
 
     width: float
     mean_fraction: float
     rmse: float
     coverage: float
+    stopped: float
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Summary:
 
     Attributes:
         data: Name of the data set.
-        regime: ``"interpolation"`` or ``"extrapolation"``.
+        regime: How targets were split off.
         reference_fraction: Share of the pool used as references.
         model: Name of the model.
         n_items: ``N``.
@@ -60,7 +63,7 @@ class Summary:
         rmse_per_target: Mean over targets of the RMSE over seeds, ``n_max``.
         coverage: Share of runs whose 95 % interval holds the truth, ``n_max``.
         spearman: Mean rank correlation of estimates and truths over the targets of a
-            draw, ``n_max``.
+            draw, ``n_max``; sets of targets that are all tied do not count.
         stops: Figures at the stop for each width.
         cpu_s: CPU seconds of one run.
     """
@@ -152,6 +155,12 @@ def _summarise(
     window: int,
     widths: Sequence[float],
 ) -> Summary:
+    shapes = {tuple(r.curves.mean.shape) for r in group}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"results of {key}: expected one number of targets and items, got "
+            f"{sorted(shapes)}"
+        )
     errors = torch.cat([r.curves.mean - r.truth.unsqueeze(-1) for r in group])
     half = _Z * torch.cat([r.curves.variance for r in group]).clamp_min(0.0).sqrt()
     # At n = N both sides are 0 up to the rounding of a sum.
@@ -184,20 +193,21 @@ def _summarise(
 
 def first_stop(
     estimates: Tensor, widths: Tensor, *, width: float, stable: float, window: int
-) -> Tensor:
-    """Number of items at which each run stops, shape ``R``; ``n_max`` if it does not.
+) -> tuple[Tensor, Tensor]:
+    """Number of items at which each run stops, and whether it does, shape ``R`` each.
 
-    The rule of :class:`~gp_eval.StoppingRule` on whole curves ``R x n_max``.
+    The two conditions of :class:`~gp_eval.StoppingRule`, without its budget, on whole
+    curves ``R x n_max``. Runs that do not stop have ``n_max``.
     """
     n_max = estimates.shape[1]
     stops = torch.full((estimates.shape[0],), n_max, dtype=torch.long)
     if n_max < window:
-        return stops
+        return stops, torch.zeros_like(stops, dtype=torch.bool)
     last = estimates.unfold(1, window, 1)
     met = last.amax(-1) - last.amin(-1) <= stable
     met &= widths[:, window - 1 :] <= width
     first = met.long().argmax(1) + window
-    return torch.where(met.any(1), first, stops)
+    return torch.where(met.any(1), first, stops), met.any(1)
 
 
 def _stop(
@@ -209,7 +219,9 @@ def _stop(
     window: int,
     n_items: int,
 ) -> Stop:
-    n = first_stop(estimates, 2 * half, width=width, stable=stable, window=window)
+    n, stopped = first_stop(
+        estimates, 2 * half, width=width, stable=stable, window=window
+    )
     place = (n - 1).unsqueeze(-1)
     error = errors.gather(1, place).squeeze(-1)
     inside = error.abs() <= half.gather(1, place).squeeze(-1) + 1e-12
@@ -218,6 +230,7 @@ def _stop(
         mean_fraction=float(n.double().mean()) / n_items,
         rmse=float(error.square().mean().sqrt()),
         coverage=float(inside.double().mean()),
+        stopped=float(stopped.double().mean()),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,13 @@ from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
 from gp_eval.models.protocol import PerformanceModel
 
-__all__ = ["make_model", "model_factory", "model_names", "register_model"]
+__all__ = [
+    "check_options",
+    "make_model",
+    "model_factory",
+    "model_names",
+    "register_model",
+]
 
 _MODELS: dict[str, Callable[..., PerformanceModel]] = {
     "bayesame": BayesAME,
@@ -65,6 +71,14 @@ def model_factory(name: str) -> Callable[..., PerformanceModel]:
     return _MODELS[name]
 
 
+def check_options(name: str, options: Collection[str]) -> None:
+    """Raise ``ValueError`` for an unknown model or option, with the known ones."""
+    known = list(inspect.signature(model_factory(name)).parameters)[1:]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ValueError(f"{name}: unknown options {unknown}; it takes {known}")
+
+
 def make_model(name: str, references: References, **options: Any) -> PerformanceModel:
     """A fresh model of one target.
 
@@ -76,9 +90,5 @@ def make_model(name: str, references: References, **options: Any) -> Performance
     Raises:
         ValueError: For an unknown name or option, with the known ones.
     """
-    factory = model_factory(name)
-    known = list(inspect.signature(factory).parameters)[1:]
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise ValueError(f"{name}: unknown options {unknown}; it takes {known}")
-    return factory(references, **options)
+    check_options(name, options)
+    return model_factory(name)(references, **options)

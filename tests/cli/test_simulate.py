@@ -93,3 +93,28 @@ def test_names_of_models_may_be_spaced_or_repeated(table: Path) -> None:
     records = [json.loads(line) for line in outcome.out.splitlines()]
     assert [r["model"] for r in records] == ["rs-mean", "bayesame-rs"]
     assert gp_eval(*words(table), "--models", ",").code == 2
+
+
+def test_what_can_be_shown_is_shown_when_a_model_refuses(table: Path) -> None:
+    outcome = gp_eval(
+        *words(table, "--json", "--no-figures"), "--models", "irt-2pl,rs-mean"
+    )
+    assert outcome.code == 1
+    assert [json.loads(line)["model"] for line in outcome.out.splitlines()] == [
+        "rs-mean"
+    ] * 2
+    assert "4 cells refused" in outcome.err
+    assert "irt-2pl" in outcome.err
+
+
+def test_preset_takes_flags_over_its_own_and_the_irt_that_fits(table: Path) -> None:
+    outcome = gp_eval(
+        "simulate", table, "--paper", "table1", "--seeds", 1, "--draws", 1,
+        "--targets", 2, "--models", "aipw", "--regime", "interpolation", "--n-max", 8,
+        "-o", table.parent / "paper", "--json", "--no-figures",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    models = [json.loads(line)["model"] for line in outcome.out.splitlines()]
+    assert models[-2:] == ["irt-beta", "aipw"]
+    assert len(models) == 9
+    assert gp_eval(*words(table, "--missing", "mean")).code == 2

@@ -5,6 +5,7 @@ from pathlib import Path
 import joblib
 import pytest
 import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from gp_eval.data import References
 from gp_eval.errors import StateMismatchError
@@ -227,3 +228,62 @@ def test_two_settings_of_one_model_do_not_share_a_file(tmp_path: Path) -> None:
         list(simulate(both, {"toy": table()}, tmp_path))
     twice = cells(models=["rs-mean"], seeds=1, draws=1) * 2
     assert len(list(simulate(twice, {"toy": table()}, tmp_path))) == 2
+
+
+def test_a_model_that_refuses_the_data_does_not_stop_the_others(tmp_path: Path) -> None:
+    planned = cells(models=["irt-2pl", "rs-mean"], seeds=1, draws=1)
+    outcomes = list(simulate(planned, {"toy": table()}, tmp_path))
+    refused = {o.cell.model for o in outcomes if o.refused}
+    assert refused == {"irt-2pl"}
+    assert all("expected scores 0 or 1" in o.refused for o in outcomes if o.refused)
+    for cell in planned:
+        assert (tmp_path / cell.path).exists() is (cell.model == "rs-mean")
+
+
+class Broken(PriorMean):
+    """A method that loses its numbers."""
+
+    def performance(self) -> Performance:
+        return Performance(self.belief.mean * torch.nan, self.belief.variance)
+
+
+def test_curves_that_are_not_finite_never_reach_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+    register_model("broken", Broken)
+    planned = cells(models=["broken"], seeds=1, draws=1)
+    outcomes = list(simulate(planned, {"toy": table()}, tmp_path))
+    assert all("not finite" in str(o.refused) for o in outcomes)
+    assert not contents(tmp_path)
+
+
+def test_mistakes_in_cells_are_named() -> None:
+    for bad in ({"data": "../x"}, {"model": ""}, {"model": "a/b"}):
+        names = {"data": "toy", "model": "rs-mean", **bad}
+        with pytest.raises(ValueError, match="cannot name a folder"):
+            Cell(regime="interpolation", reference_fraction=0.5, **names)
+    with pytest.raises(ValueError, match="n_max: expected at least 1"):
+        cells(n_max=0)
+    with pytest.raises(ValueError, match=r"options: not among the models: \['typo'\]"):
+        cells(options={"typo": {}})
+    with pytest.raises(ValueError, match=r"rs-mean: unknown options \['refit'\]"):
+        make_simulator("rs-mean", {"refit": 3})
+
+
+def test_options_are_kept_as_a_file_gives_them_back(tmp_path: Path) -> None:
+    options = {"bayesame": {"parametrization": "log"}}
+    planned = cells(models=["bayesame"], seeds=1, draws=1, options=options)
+    list(simulate(planned, {"toy": table()}, tmp_path))
+    again = list(simulate(planned, {"toy": table()}, tmp_path))
+    assert [o.refused for o in again] == [None, None]
+
+
+def test_a_kernel_of_ones_own_is_simulated_run_by_run() -> None:
+    scores = table()
+    references = scores.subset(models=scores.models[5:])
+    targets = scores.scores[:, :2].T.contiguous()
+    kernel = {"covar_module": ScaleKernel(MaternKernel(nu=1.5))}
+    own = make_simulator("bayesame", kernel)
+    curves = own(references, targets[:1], random_order(30, 0), n_max=30)
+    torch.testing.assert_close(curves.mean[:, -1], targets[:1].mean(1))

@@ -87,7 +87,8 @@ def test_stops_are_those_of_the_stopping_rule() -> None:
     one = result(1)
     widths = 2 * 1.96 * one.curves.variance.sqrt()
     rule = StoppingRule(width=0.1, stable=0.05, window=8)
-    got = first_stop(one.curves.mean, widths, width=0.1, stable=0.05, window=8)
+    got, met = first_stop(one.curves.mean, widths, width=0.1, stable=0.05, window=8)
+    assert met.tolist() == [True] * 3
     for run in range(3):
         estimates = one.curves.mean[run].tolist()
         expected = next(
@@ -97,8 +98,9 @@ def test_stops_are_those_of_the_stopping_rule() -> None:
         )
         assert int(got[run]) == expected
     assert int(got.min()) < N
-    never = first_stop(one.curves.mean, widths, width=1e-9, stable=1e-9, window=8)
+    never, met = first_stop(one.curves.mean, widths, width=1e-9, stable=1e-9, window=8)
     assert never.tolist() == [N] * 3
+    assert met.tolist() == [False] * 3
 
 
 def test_figures_at_the_stop() -> None:
@@ -131,7 +133,13 @@ def test_record_has_the_documented_keys() -> None:
         "cpu_s_per_run",
     ]
     assert list(record["rmse"]) == ["0.05", "0.1", "0.2", "0.33", "0.5", "0.75"]
-    assert list(record["stops"][0]) == ["width", "mean_fraction", "rmse", "coverage"]
+    assert list(record["stops"][0]) == [
+        "width",
+        "mean_fraction",
+        "rmse",
+        "coverage",
+        "stopped",
+    ]
     assert [s["width"] for s in record["stops"]] == [
         0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03,
     ]  # fmt: skip
@@ -188,3 +196,16 @@ def test_table_pools_targets_either_way() -> None:
     for pool, key in (("squared", "ewi_rmse"), ("mean", "ewi_rmse_per_target")):
         assert rmse_table([summary], pool=pool)[1][0][1] == f"{record[key]:.2f}"
     assert record["ewi_rmse_per_target"] < record["ewi_rmse"]
+
+
+def test_cut_runs_that_did_not_stop_are_told_apart() -> None:
+    (summary,) = summarise([result(0, n_max=20)], stable=1.0, window=5, widths=(1e-9,))
+    assert summary.stops[0].stopped == 0.0
+    (summary,) = summarise([result(0, n_max=20)], stable=9.0, window=5, widths=(9.0,))
+    assert summary.stops[0].stopped == 1.0
+    assert summary.stops[0].mean_fraction == 5 / N
+
+
+def test_results_of_different_shape_are_not_pooled() -> None:
+    with pytest.raises(ValueError, match="one number of targets and items"):
+        summarise([result(0), result(1, n_max=20)])
