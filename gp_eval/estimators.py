@@ -56,7 +56,7 @@ def bayes_estimate(
 
     The same arguments as :func:`performance_estimate`; ``n_items`` is ``N``.
     """
-    return (observed + remaining @ abilities) / n_items
+    return (observed + remaining.dot(abilities)) / n_items
 
 
 def control_variate_estimate(
