@@ -7,14 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.posteriors.posterior import Posterior
-from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
-from linear_operator import to_linear_operator
 from torch import Tensor
 
 from gp_eval.data import Buckets
@@ -27,12 +21,13 @@ from gp_eval.linalg import (
     make_kernel_table,
 )
 from gp_eval.means import ReferenceMean
+from gp_eval.models.item_model import ItemModel
 from gp_eval.models.protocol import as_items
 
 __all__ = ["SequentialBucketModel"]
 
 
-class SequentialBucketModel(Model):
+class SequentialBucketModel(ItemModel):
     r"""BoTorch model of a target's scores over item *indices*.
 
     The same posterior as :class:`~gp_eval.models.BucketGP`, Eq. (7), kept by row
@@ -61,7 +56,7 @@ class SequentialBucketModel(Model):
         super().__init__()
         if not noise > 0.0:
             raise ValueError(f"noise: expected sigma^2 > 0, got {noise}")
-        self.buckets = buckets
+        self.buckets, self.n_items = buckets, buckets.n_items
         self.covar_module = (covar_module or ReferenceScoreKernel()).to(buckets.phi)
         self.mean_module = (mean_module or ReferenceMean()).to(buckets.phi)
         self.noise_variance = noise * buckets.counts
@@ -90,16 +85,6 @@ class SequentialBucketModel(Model):
         return zeros.index_add_(0, self.buckets.item_bucket, item_values)
 
     @property
-    def num_outputs(self) -> int:
-        """One output: the score."""
-        return 1
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """No batch dimensions."""
-        return torch.Size()
-
-    @property
     def n(self) -> int:
         """Number of evaluated items."""
         return len(self._seen)
@@ -113,12 +98,6 @@ class SequentialBucketModel(Model):
     def evaluated(self) -> list[int]:
         """Evaluated items in the order in which they came."""
         return list(self._seen)
-
-    def subset_output(self, idcs: list[int]) -> SequentialBucketModel:
-        """The model itself, for the only output there is."""
-        if list(idcs) != [0]:
-            raise ValueError(f"idcs: expected [0], the only output, got {idcs}")
-        return self
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Refuse to move: tables and posterior would stay behind."""
@@ -285,38 +264,10 @@ class SequentialBucketModel(Model):
 
     # BoTorch's Model interface
 
-    def posterior(
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> Posterior:
-        """Joint posterior of the abilities (or scores) of items.
-
-        Args:
-            X: A ``... x q x 1`` tensor of item indices.
-            output_indices: Must be ``None`` or ``[0]``.
-            observation_noise: Add the noise of the scores.
-            posterior_transform: Applied to the posterior.
-        """
-        if output_indices is not None:
-            self.subset_output(output_indices)
-        as_items(X, self.buckets.n_items)
-        items = X.squeeze(-1).long()
+    def latent(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and covariance of the abilities behind items ``... x q``."""
         bucket = self.buckets.item_bucket[items]
-        covariance = self.engine.covariance(bucket, bucket)
-        if torch.is_tensor(observation_noise):
-            covariance = covariance + torch.diag_embed(observation_noise.squeeze(-1))
-        elif observation_noise:
-            covariance = covariance + torch.diag_embed(self.noise_variance[bucket])
-        posterior = GPyTorchPosterior(
-            # Lazy: items of one bucket have a singular covariance without noise.
-            MultivariateNormal(self.engine.mean[bucket], to_linear_operator(covariance))
-        )
-        if posterior_transform is None:
-            return posterior
-        return posterior_transform(posterior=posterior, X=X)
+        return self.engine.mean[bucket], self.engine.covariance(bucket, bucket)
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor, **kwargs: Any

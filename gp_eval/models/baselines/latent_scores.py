@@ -6,15 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.posteriors.posterior import Posterior
-from gpytorch.distributions import MultivariateNormal
-from linear_operator import to_linear_operator
 from torch import Tensor
 
 from gp_eval.linalg import RowAppendPosterior
+from gp_eval.models.item_model import ItemModel
 
 __all__ = ["LatentScoreModel", "ScoreFeatureTable"]
 
@@ -53,7 +48,7 @@ class ScoreFeatureTable:
         return self.features @ (self.features.T @ vector)
 
 
-class LatentScoreModel(Model):
+class LatentScoreModel(ItemModel):
     r"""Latent scores :math:`\theta` with :math:`s_i = \theta_i + e_i`, item by item.
 
     :math:`\theta \sim N(\bar\phi, \Sigma)` with the table above, :math:`e_i \sim
@@ -71,25 +66,10 @@ class LatentScoreModel(Model):
         super().__init__()
         self.noise = noise
         self.weights = weights
+        self.n_items = weights.shape[0]
         self.engine = RowAppendPosterior(
             ScoreFeatureTable(scores), scores.mean(-1), weights
         )
-
-    @property
-    def num_outputs(self) -> int:
-        """One output: the score."""
-        return 1
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """No batch dimensions."""
-        return torch.Size()
-
-    def subset_output(self, idcs: list[int]) -> LatentScoreModel:
-        """The model itself, for the only output there is."""
-        if list(idcs) != [0]:
-            raise ValueError(f"idcs: expected [0], the only output, got {idcs}")
-        return self
 
     def append(self, item: int, score: float) -> None:
         """Condition on the score of one more item, in place."""
@@ -134,33 +114,6 @@ class LatentScoreModel(Model):
         noise = torch.full_like(self.weights[items], self.noise)
         return self.engine.covariance(items, items) + torch.diag_embed(noise)
 
-    def posterior(
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> Posterior:
-        """Joint posterior of the latent scores (or the scores) of items.
-
-        Args:
-            X: A ``... x q x 1`` tensor of item indices.
-            output_indices: Must be ``None`` or ``[0]``.
-            observation_noise: Add the noise of the scores.
-            posterior_transform: Applied to the posterior.
-        """
-        if output_indices is not None:
-            self.subset_output(output_indices)
-        items = X.squeeze(-1).long()
-        covariance = self.engine.covariance(items, items)
-        if torch.is_tensor(observation_noise):
-            covariance = covariance + torch.diag_embed(observation_noise.squeeze(-1))
-        elif observation_noise:
-            covariance = self.score_covariance(items)
-        posterior = GPyTorchPosterior(
-            # Lazy: a sample covariance is singular for more items than references.
-            MultivariateNormal(self.engine.mean[items], to_linear_operator(covariance))
-        )
-        if posterior_transform is None:
-            return posterior
-        return posterior_transform(posterior=posterior, X=X)
+    def latent(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and covariance of the latent scores of items ``... x q``."""
+        return self.engine.mean[items], self.engine.covariance(items, items)
