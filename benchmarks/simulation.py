@@ -12,9 +12,9 @@ import time
 
 from _common import emit, one_thread, shared_references
 
+from gp_eval._random import random_order
 from gp_eval.experiments import interpolation
 from gp_eval.experiments.simulators import make_simulator
-from gp_eval.loop import random_order
 from gp_eval.models import model_names
 
 

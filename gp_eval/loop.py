@@ -9,13 +9,14 @@ from typing import Literal
 
 import torch
 
+from gp_eval._random import random_order
 from gp_eval.acquisition import select_items
 from gp_eval.data import References
 from gp_eval.models.protocol import PerformanceModel
 from gp_eval.models.registry import make_model
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate", "random_order"]
+__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate"]
 
 StopReason = Literal["converged", "max_items", "complete"]
 
@@ -181,12 +182,6 @@ class EvaluationLoop:
             estimates=list(self.estimates),
             widths=list(self.widths),
         )
-
-
-def random_order(n_items: int, seed: int) -> torch.Tensor:
-    """The permutation of ``N`` items that belongs to a seed."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randperm(n_items, generator=generator)
 
 
 def _equal_items(references: References) -> torch.Tensor:

@@ -20,7 +20,7 @@ from botorch.utils.transforms import (
 )
 from torch import Tensor
 
-from gp_eval.linalg import cholesky
+from gp_eval.acquisition.variance_reduction import variance_reduction
 
 __all__ = ["SupportsPerformance", "qPerformanceInformationGain"]
 
@@ -88,15 +88,10 @@ class qPerformanceInformationGain(AcquisitionFunction):
         if items.shape[-1] == 1:
             share = model.squared_correlation(items.squeeze(-1))
         else:
-            factor = cholesky(
-                model.score_covariance(items), name="covariance of the candidate batch"
-            )
-            covariance = model.performance_covariance(items).unsqueeze(-1)
-            white = torch.linalg.solve_triangular(factor, covariance, upper=False)
             total = model.performance_variance()
             # With no variance left, as at n = N, no batch explains any.
             total = torch.where(total > 0.0, total, torch.inf)
-            share = white.square().sum(dim=(-2, -1)) / total
+            share = variance_reduction(model, items) / total
         # The last item takes all the variance there is: log 0 would be rounding.
         share = share.clamp_max(1.0 - torch.finfo(share.dtype).eps)
         return share.neg_().log1p_().mul_(-0.5)

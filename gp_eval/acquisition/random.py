@@ -11,6 +11,8 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from gp_eval._random import random_order
+
 __all__ = ["RandomSelection"]
 
 
@@ -30,8 +32,7 @@ class RandomSelection(AcquisitionFunction):
 
     def __init__(self, model: Model, *, n_items: int, seed: int = 0) -> None:
         super().__init__(model=model)
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(n_items, generator=generator)
+        order = random_order(n_items, seed)
         self.register_buffer("order", order)
         self.register_buffer("rank", torch.argsort(order))
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from gp_eval.linalg import cholesky
 
-__all__ = ["SupportsScoreCovariance", "qVarianceReduction"]
+__all__ = ["SupportsScoreCovariance", "qVarianceReduction", "variance_reduction"]
 
 
 class SupportsScoreCovariance(Protocol):
@@ -35,6 +35,16 @@ class SupportsScoreCovariance(Protocol):
 
     def score_covariance(self, items: Tensor) -> Tensor:
         """Covariance ``... x q x q`` of the scores of items ``... x q``."""
+
+
+def variance_reduction(model: Any, items: Tensor) -> Tensor:
+    """What the scores of batches of items ``b x q`` take off the variance, ``b``."""
+    factor = cholesky(
+        model.score_covariance(items), name="covariance of the candidate batch"
+    )
+    covariance = model.performance_covariance(items).unsqueeze(-1)
+    white = torch.linalg.solve_triangular(factor, covariance, upper=False)
+    return white.square().sum(dim=(-2, -1))
 
 
 class qVarianceReduction(AcquisitionFunction):
@@ -77,12 +87,7 @@ class qVarianceReduction(AcquisitionFunction):
             items = items.squeeze(-1)
             covariance = model.performance_covariance(items)
             return covariance.square() / model.score_variance(items)
-        factor = cholesky(
-            model.score_covariance(items), name="covariance of the candidate batch"
-        )
-        covariance = model.performance_covariance(items).unsqueeze(-1)
-        white = torch.linalg.solve_triangular(factor, covariance, upper=False)
-        return white.square().sum(dim=(-2, -1))
+        return variance_reduction(model, items)
 
 
 @acqf_input_constructor(qVarianceReduction)

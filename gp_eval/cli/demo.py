@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from rich.progress import Progress
 
+from gp_eval._random import random_order
 from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.datasets import load_digits_benchmark
@@ -67,8 +68,7 @@ def run_demo(
         raise ValueError(f"model: expected one of {model_names()}, got {model!r}")
     check_picture(output)
     everything = load_digits_benchmark(score)
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(everything.models), generator=generator)
+    order = random_order(len(everything.models), seed)
     targets = [everything.models[i] for i in order[:n_targets]]
     references = everything.without(targets)
     runs = []
@@ -102,8 +102,7 @@ def _run_one(
     result = evaluate(
         references, scores.__getitem__, target=target, model=model, stop=stop, seed=seed
     )
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(column.shape[0], generator=generator)
+    order = random_order(column.shape[0], seed)
     counts = torch.arange(1, column.shape[0] + 1)
     means = column[order].cumsum(0) / counts
     typical = float(random_sample_rmse(column)[result.n - 1])

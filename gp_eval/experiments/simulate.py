@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 from joblib import Parallel, delayed
 
+from gp_eval._random import random_order
 from gp_eval.data import References
 from gp_eval.errors import GpEvalError
 from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Simulator
 from gp_eval.experiments.simulators import make_simulator
 from gp_eval.experiments.store import CellResult, is_finished, write_result
-from gp_eval.loop import random_order
 from gp_eval.models.registry import model_factory
 
 __all__ = ["Outcome", "run_cell", "simulate"]

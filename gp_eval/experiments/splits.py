@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gp_eval._random import random_order
 from gp_eval.data import References
 from gp_eval.errors import DataError
 
@@ -43,8 +44,7 @@ class Split:
         if not 0.0 < fraction <= 1.0:
             raise ValueError(f"fraction: expected 0 < fraction <= 1, got {fraction}")
         size = min(len(self.pool), max(2, round(fraction * len(self.pool))))
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(len(self.pool), generator=generator)
+        order = random_order(len(self.pool), seed)
         chosen = sorted(order[:size].tolist())
         return self.scores.subset(models=[self.pool[i] for i in chosen])
 
@@ -79,8 +79,7 @@ def interpolation(
             several.
     """
     usable = _usable(scores, n_targets)
-    generator = torch.Generator().manual_seed(target_seed)
-    order = torch.randperm(len(usable.models), generator=generator).tolist()
+    order = random_order(len(usable.models), target_seed).tolist()
     return _split(usable, order[:n_targets])
 
 

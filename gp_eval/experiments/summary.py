@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from gp_eval.experiments.metrics import evaluation_weighted_rmse
 from gp_eval.experiments.store import CellResult
+from gp_eval.models.protocol import Performance
 
 __all__ = ["FRACTIONS", "WIDTHS", "Stop", "Summary", "first_stop", "summarise"]
 
@@ -23,8 +23,6 @@ FRACTIONS = (0.05, 0.1, 0.2, 0.33, 0.5, 0.75)
 
 WIDTHS = (0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03)
 """Thresholds on the width in the cost-accuracy trade-off of the BayesAME paper."""
-
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,9 @@ def _summarise(
             f"{sorted(shapes)}"
         )
     errors = torch.cat([r.curves.mean - r.truth.unsqueeze(-1) for r in group])
-    half = _Z * torch.cat([r.curves.variance for r in group]).clamp_min(0.0).sqrt()
+    estimates = torch.cat([r.curves.mean for r in group])
+    variances = torch.cat([r.curves.variance for r in group]).clamp_min(0.0)
+    half = Performance(estimates, variances).width() / 2
     # At n = N both sides are 0 up to the rounding of a sum.
     covered = (errors.abs() <= half + 1e-12).double()
     targets: dict[tuple[int, str], list[Tensor]] = defaultdict(list)
@@ -172,7 +172,6 @@ def _summarise(
         ):
             targets[result.cell.draw, name].append((mean - truth).square())
     squares = torch.stack([torch.stack(rows).mean(0) for rows in targets.values()])
-    estimates = torch.cat([r.curves.mean for r in group])
     stops = [
         _stop(width, estimates, errors, half, stable, window, group[0].n_items)
         for width in widths

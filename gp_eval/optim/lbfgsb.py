@@ -10,7 +10,7 @@ import torch
 from gpytorch.kernels import Kernel
 from scipy.optimize import minimize
 
-from gp_eval.optim.objective import Objective
+from gp_eval.optim.objective import Objective, write_parameters
 
 __all__ = ["Fit", "Parametrization", "fit_kernel"]
 
@@ -87,12 +87,7 @@ def fit_kernel(
         bounds=np.log(bounds) if log else bounds,
     )
     optimum = torch.from_numpy(np.exp(result.x) if log else result.x).to(device)
-    with torch.no_grad():
-        offset = 0
-        for _, parameter, _, _ in parameters:
-            block = optimum[offset : offset + parameter.numel()]
-            parameter.copy_(block.view_as(parameter))
-            offset += parameter.numel()
+    write_parameters([parameter for _, parameter, _, _ in parameters], optimum)
     return Fit(
         float(result.fun), int(result.nfev), bool(result.success), str(result.message)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -25,6 +26,7 @@ __all__ = [
     "Objective",
     "make_objective",
     "negative_log_marginal_likelihood",
+    "write_parameters",
 ]
 
 
@@ -165,12 +167,7 @@ class AutogradObjective:
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient with respect to the raw parameters."""
         parameters = [p for p in self.kernel.parameters() if p.requires_grad]
-        with torch.no_grad():
-            offset = 0
-            for parameter in parameters:
-                block = values[offset : offset + parameter.numel()]
-                parameter.copy_(block.view_as(parameter))
-                offset += parameter.numel()
+        write_parameters(parameters, values)
         with torch.enable_grad():
             gram = dense_covariance(self.kernel, self.phi) + torch.diag(self.noise)
             value = negative_log_marginal_likelihood(gram, self.residual)
@@ -182,6 +179,14 @@ class AutogradObjective:
             for g, p in zip(gradients, parameters, strict=True)
         ]
         return value.detach(), torch.cat(flat)
+
+
+def write_parameters(parameters: Sequence[Tensor], values: Tensor) -> None:
+    """Copy flat ``values`` (shape ``p``) into the parameters, one after the other."""
+    sizes = [parameter.numel() for parameter in parameters]
+    with torch.no_grad():
+        for parameter, block in zip(parameters, values.split(sizes), strict=True):
+            parameter.copy_(block.view_as(parameter))
 
 
 def _parameters(kernel: Kernel) -> list[tuple[str, Tensor, Tensor, Tensor]]:

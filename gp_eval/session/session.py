@@ -57,7 +57,7 @@ class Session:
         config: SessionConfig,
         references: References,
         *,
-        covar_module: Kernel | None,
+        model: PerformanceModel,
         lock: FileLock | None,
         journal: Journal,
         events: Sequence[Event],
@@ -65,7 +65,7 @@ class Session:
         self.path, self.config, self.references = path, config, references
         self._lock, self._journal = lock, journal
         self._index = {item: i for i, item in enumerate(references.items)}
-        self._model = _make_model(config, references, covar_module)
+        self._model = model
         self._written: set[int] = set()
         self._loop = EvaluationLoop(
             self._model, references, stop=config.stop, seed=config.seed
@@ -130,7 +130,7 @@ class Session:
             versions=SessionConfig.present_versions(),
         )
         # Everything that can be wrong with the arguments shows before a file is made.
-        _make_model(config, references, copy.deepcopy(kernel))
+        made = _make_model(config, references, kernel)
         path.mkdir(parents=True, exist_ok=True)
         lock = _acquire(path)
         try:
@@ -143,7 +143,7 @@ class Session:
                 path,
                 config,
                 references,
-                covar_module=kernel,
+                model=made,
                 lock=lock,
                 journal=journal,
                 events=[],
@@ -187,7 +187,7 @@ class Session:
                 path,
                 config,
                 stored,
-                covar_module=kernel,
+                model=_make_model(config, stored, kernel),
                 lock=lock,
                 journal=journal,
                 events=events,

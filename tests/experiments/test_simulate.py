@@ -7,13 +7,13 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
+from gp_eval._random import random_order
 from gp_eval.data import References
 from gp_eval.errors import StateMismatchError
 from gp_eval.experiments.cells import Cell, plan_cells
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.simulators import make_simulator, simulate_one_by_one
 from gp_eval.experiments.store import read_result
-from gp_eval.loop import random_order
 from gp_eval.models import Performance, make_model, register_model, registry
 
 

@@ -10,8 +10,8 @@ from gp_eval.experiments.curves import Curves
 from gp_eval.models.irt.ability import ABILITY_LIMIT, ABILITY_POINTS, rest_moments
 from gp_eval.models.irt.beta import BetaResponse
 from gp_eval.models.irt.family import ItemFamily, ability_grid
-from gp_eval.models.irt.item_parameters import Inference, ItemParameters, fit_items
-from gp_eval.models.irt.item_response import usable_items
+from gp_eval.models.irt.item_parameters import Inference, ItemParameters
+from gp_eval.models.irt.item_response import find_items
 from gp_eval.models.irt.two_parameter import TwoParameterLogistic
 
 __all__ = ["simulate_irt_2pl", "simulate_irt_beta"]
@@ -46,11 +46,9 @@ def simulate_irt_2pl(
         items: As in the model.
     """
     family = TwoParameterLogistic()
-    if items is None:
-        items = fit_items(
-            references, family, inference=inference, draws=draws, seed=seed
-        )
-    items = usable_items(items, references, family)
+    items = find_items(
+        references, family, items, inference=inference, draws=draws, seed=seed
+    )
     return _simulate(references, items, scores, order, n_max, refresh)
 
 
@@ -82,11 +80,9 @@ def simulate_irt_beta(
         items: As in the model.
     """
     family = BetaResponse(clip=clip)
-    if items is None:
-        items = fit_items(
-            references, family, inference=inference, draws=draws, seed=seed
-        )
-    items = usable_items(items, references, family)
+    items = find_items(
+        references, family, items, inference=inference, draws=draws, seed=seed
+    )
     return _simulate(references, items, scores, order, n_max, refresh)
 
 

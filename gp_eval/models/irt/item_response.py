@@ -14,7 +14,7 @@ from gp_eval.models.irt.item_parameters import Inference, ItemParameters, fit_it
 from gp_eval.models.irt.two_parameter import TwoParameterLogistic
 from gp_eval.models.protocol import Performance
 
-__all__ = ["ItemResponse2PL", "ItemResponseBeta", "usable_items"]
+__all__ = ["ItemResponse2PL", "ItemResponseBeta", "find_items"]
 
 
 class _ItemResponse:
@@ -114,11 +114,10 @@ class ItemResponse2PL(_ItemResponse):
         items: ItemParameters | None = None,
     ) -> None:
         family = TwoParameterLogistic()
-        if items is None:
-            items = fit_items(
-                references, family, inference=inference, draws=draws, seed=seed
-            )
-        super().__init__(references, usable_items(items, references, family), refresh)
+        items = find_items(
+            references, family, items, inference=inference, draws=draws, seed=seed
+        )
+        super().__init__(references, items, refresh)
 
 
 class ItemResponseBeta(_ItemResponse):
@@ -158,17 +157,26 @@ class ItemResponseBeta(_ItemResponse):
         items: ItemParameters | None = None,
     ) -> None:
         family = BetaResponse(clip=clip)
-        if items is None:
-            items = fit_items(
-                references, family, inference=inference, draws=draws, seed=seed
-            )
-        super().__init__(references, usable_items(items, references, family), refresh)
+        items = find_items(
+            references, family, items, inference=inference, draws=draws, seed=seed
+        )
+        super().__init__(references, items, refresh)
 
 
-def usable_items(
-    items: ItemParameters, references: References, family: ItemFamily
+def find_items(
+    references: References,
+    family: ItemFamily,
+    items: ItemParameters | None,
+    *,
+    inference: Inference,
+    draws: int,
+    seed: int,
 ) -> ItemParameters:
-    """The same item parameters, if they fit these references and this family."""
+    """The given item parameters if they fit the references and family, or a fit."""
+    if items is None:
+        return fit_items(
+            references, family, inference=inference, draws=draws, seed=seed
+        )
     if items.family.name != family.name:
         raise ValueError(
             f"{family.name}: items were fitted for {items.family.name}; "
