@@ -1,5 +1,6 @@
 """Selection of items, written as BoTorch acquisition functions."""
 
+from gp_eval.acquisition.average_information_gain import qAverageInformationGain
 from gp_eval.acquisition.information_gain import qPerformanceInformationGain
 from gp_eval.acquisition.random import RandomSelection
 from gp_eval.acquisition.select import select_items
@@ -9,6 +10,7 @@ from gp_eval.acquisition.variance_reduction import qVarianceReduction
 __all__ = [
     "RandomSelection",
     "SpaceCovering",
+    "qAverageInformationGain",
     "qPerformanceInformationGain",
     "qVarianceReduction",
     "select_items",

@@ -1,5 +1,21 @@
-"""Kernels over reference score vectors."""
+"""Kernels over reference score vectors, for one target and for several."""
 
+from gp_eval.kernels._reference_kernel import ReferenceKernel
+from gp_eval.kernels.lmc import (
+    LMCKernel,
+    RankOneIndexKernel,
+    default_latents,
+    hadamard_lmc,
+)
+from gp_eval.kernels.matern import ReferenceMaternKernel
 from gp_eval.kernels.reference import ReferenceScoreKernel
 
-__all__ = ["ReferenceScoreKernel"]
+__all__ = [
+    "LMCKernel",
+    "RankOneIndexKernel",
+    "ReferenceKernel",
+    "ReferenceMaternKernel",
+    "ReferenceScoreKernel",
+    "default_latents",
+    "hadamard_lmc",
+]

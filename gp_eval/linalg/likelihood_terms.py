@@ -6,6 +6,7 @@ import torch
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from torch import Tensor
 
+from gp_eval.errors import NotPositiveDefiniteError
 from gp_eval.linalg.cholesky import cholesky
 
 __all__ = ["likelihood_terms"]
@@ -19,7 +20,8 @@ def likelihood_terms(gram: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
     \operatorname{tr}(Q \, \partial C)` with :math:`Q = C^{-1} - a a^\top`.
 
     Args:
-        gram: ``C``, ``m x m``, float64; overwritten.
+        gram: ``C``, ``m x m``, float64; overwritten. On a CPU its upper triangle is
+            enough; the lower one then only serves the error message.
         residual: ``r``, shape ``m``.
 
     Returns:
@@ -53,6 +55,9 @@ def _by_lapack(gram: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         # The upper triangle still holds the matrix, for an error that says why.
         matrix = gram.tril(-1) + gram.tril(-1).T + kept.diag()
         cholesky(matrix, name="covariance of the evaluated items")
+        raise NotPositiveDefiniteError(
+            f"covariance of the evaluated items: no Cholesky factor (order {info})"
+        )
     solution, _ = dpotrs(factor, residual.numpy(), lower=1)
     solved = torch.from_numpy(solution)
     log_diagonal = torch.from_numpy(factor).diagonal().log()

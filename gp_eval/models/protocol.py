@@ -14,6 +14,7 @@ from torch import Tensor
 
 __all__ = [
     "Hyperparameters",
+    "MultiTargetModel",
     "Performance",
     "PerformanceModel",
     "SupportsRefit",
@@ -32,10 +33,13 @@ class Performance:
     Attributes:
         mean: The reported estimate, in score units; a scalar, or of shape ``T``.
         variance: Variance of ``R`` given the evaluated items, squared score units.
+        covariance: Joint covariance ``T x T`` of several targets' scores, whose
+            diagonal is ``variance``.
     """
 
     mean: Tensor
     variance: Tensor
+    covariance: Tensor | None = None
 
     @property
     def std(self) -> Tensor:
@@ -67,6 +71,31 @@ class PerformanceModel(Protocol):
 
     def acquisition(self) -> AcquisitionFunction | None:
         """What to maximise over item indices; ``None`` for random selection."""
+
+
+@runtime_checkable
+class MultiTargetModel(Protocol):
+    """Joint belief about the benchmark scores of ``T`` targets.
+
+    Each target has a coreset of its own, so what is evaluated is a pair of an item and
+    a target, a row ``[item, target]``.
+
+    Attributes:
+        n_targets: ``T``.
+        initial_items: Number of random items that all targets are evaluated on first.
+    """
+
+    n_targets: int
+    initial_items: int
+
+    def condition(self, items: Tensor, scores: Tensor) -> None:
+        """Take in rows ``m x 2`` of item and target and their ``m`` scores."""
+
+    def performance(self) -> Performance:
+        """Estimates and variances of shape ``T``, with their joint covariance."""
+
+    def acquisition(self) -> AcquisitionFunction | None:
+        """What to maximise over ``[item, target]``; ``None`` for random selection."""
 
 
 @runtime_checkable
