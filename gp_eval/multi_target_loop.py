@@ -241,7 +241,8 @@ class MultiTargetLoop:
         n = len(self.scores[target])
         if n == self.n_items:
             return "complete"
-        if self.stop.met(self._estimates[target], width):
+        # Estimates mean nothing before the first training.
+        if not self._initial_left() and self.stop.met(self._estimates[target], width):
             return "converged"
         if self.stop.max_items is not None and n >= self.stop.max_items:
             return "max_items"

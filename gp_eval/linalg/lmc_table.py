@@ -2,6 +2,8 @@ r"""Prior covariance of the abilities of several targets."""
 
 from __future__ import annotations
 
+from copy import copy as shallow_copy
+
 import torch
 from torch import Tensor
 
@@ -55,6 +57,8 @@ class LMCTable:
 
     def refresh(self) -> None:
         """Take over the kernel's present hyperparameters."""
+        # New objects: a shallow copy of this table keeps the old ones as they are.
+        self.tables = [shallow_copy(table) for table in self.tables]
         for table in self.tables:
             table.refresh()
         self._weights = self.kernel.task_weights.detach().clone()

@@ -100,17 +100,19 @@ class MultiTargetBayesAME:
         self.unique = buckets.unique(margin)
         binary = bool(((references.scores == 0) | (references.scores == 1)).all())
         self.n_targets, self.refit_every, self.steps = n_targets, refit_every, steps
-        self.learning_rate = learning_rate or (0.01 if binary else 0.001)
+        if learning_rate is None:
+            learning_rate = 0.01 if binary else 0.001
+        self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         n_items = buckets.n_items
-        self.initial_items = min(n_items, round(initial * n_items)) or bool(initial)
+        self.initial_items = max(round(initial * n_items), int(initial > 0.0))
         if latents is None:
             latents = default_latents(n_latents or n_targets)
         generator = torch.Generator().manual_seed(seed)
         self.model = SequentialMultiTargetModel(
             buckets.to(device),
             n_targets=n_targets,
-            noise=noise or (0.1 if binary else 0.01),
+            noise=(0.1 if binary else 0.01) if noise is None else noise,
             covar_module=LMCKernel(latents, n_targets, generator=generator),
             mean_module=mean_module,
         )
@@ -143,6 +145,7 @@ class MultiTargetBayesAME:
             scores,
             n_items=model.n_items * self.n_targets,
             seen=model.seen,
+            name=model.point_name,
         )
         for point, score in batch.items():
             self._update_if_due()
