@@ -44,7 +44,7 @@ class KernelTable(Protocol):
 
 
 def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:
-    """Covariance of rows ``n x d`` under any kernel, shape ``n x n``, without jitter."""
+    """Covariance of rows ``n x d`` under any kernel, ``n x n``, without jitter."""
     with exact_inference():
         return dense(kernel, x, x)
 

@@ -46,6 +46,11 @@ class LMCTable:
     """
 
     def __init__(self, kernel: LMCKernel, phi: Tensor) -> None:
+        if type(kernel).forward is not LMCKernel.forward:
+            raise ValueError(
+                "kernel: expected LMCKernel itself; put what is special into a latent, "
+                f"or use MultiTargetGP. Got {type(kernel).__name__}"
+            )
         self.kernel = kernel
         self.n_buckets, self.n_targets = phi.shape[0], kernel.num_tasks
         self.shared = shared_distances(kernel, phi)
