@@ -206,4 +206,4 @@ def test_parameters_are_copied_from_another_kernel() -> None:
     one.beta = 0.3
     other.beta = one.beta
     one.beta = 2.0
-    assert float(other.beta) == 0.3
+    assert other.beta.item() == 0.3
