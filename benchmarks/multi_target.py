@@ -82,7 +82,7 @@ def main() -> None:
     cells = plan_cells(
         [DATA],
         models=models,
-        options={model: options.options for model in joint},
+        options=dict.fromkeys(joint, options.options),
         regimes=options.regimes.split(","),
         reference_fractions=[0.5],
         seeds=options.seeds,
