@@ -63,6 +63,9 @@ class MultiTargetLoop:
         if order is None:
             order = random_order(self.n_items, seed)
         self._order: list[int] = order.tolist()
+        if stop.max_items is not None:
+            # No more than the budget, or the model would never be trained.
+            model.initial_items = min(model.initial_items, stop.max_items)
         self._initial = self._order[: model.initial_items]
         # What may be chosen is a pair, counted target by target.
         shift = torch.arange(self.n_targets).repeat_interleave(self.n_items)
@@ -78,6 +81,7 @@ class MultiTargetLoop:
         self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
+        self._untrained = [0] * self.n_targets
 
     @property
     def n(self) -> int:
@@ -100,7 +104,7 @@ class MultiTargetLoop:
 
         Until the initial items are told for all targets there is nothing beyond them.
         """
-        if not self._initial_left():
+        if not self.initial_left():
             return self._next_chosen(q)
         chosen = self._next_initial(q)
         for target, item in chosen:
@@ -109,18 +113,18 @@ class MultiTargetLoop:
 
     def reserve(self, target: int, item: int) -> None:
         """Count a pair as asked."""
-        self.pending[target, item] = None
         self._free[target, item] = False
-        if not self._initial_left():
+        self.pending[target, item] = None
+        if not self.initial_left():
             self._turn = (target + 1) % self.n_targets
 
-    def _initial_left(self) -> bool:
-        """Whether a running target still lacks the score of an initial item."""
-        return any(
-            item not in self.scores[target]
-            for target in self._running()
-            for item in self._initial
-        )
+    def initial_left(self) -> int:
+        """Scores of initial items that running targets lack.
+
+        Before that is 0 the model is not trained, and its estimates mean nothing.
+        """
+        running = [self.scores[target] for target in self._running()]
+        return sum(i not in scores for scores in running for i in self._initial)
 
     def _next_initial(self, q: int) -> list[tuple[int, int]]:
         """Initial items not asked yet, item by item over all running targets."""
@@ -237,6 +241,8 @@ class MultiTargetLoop:
         width = float(belief.width()[target])
         self._estimates[target].append(float(belief.mean[target]))
         self._widths[target].append(width)
+        if self.initial_left():
+            self._untrained[target] = len(self._estimates[target])
         if self.stop_reasons[target] is None:
             self.stop_reasons[target] = self._reason(target, width)
 
@@ -245,7 +251,8 @@ class MultiTargetLoop:
         if n == self.n_items:
             return "complete"
         # Estimates mean nothing before the first training.
-        if not self._initial_left() and self.stop.met(self._estimates[target], width):
+        estimates = self._estimates[target][self._untrained[target] :]
+        if not self.initial_left() and self.stop.met(estimates, width):
             return "converged"
         if self.stop.max_items is not None and n >= self.stop.max_items:
             return "max_items"

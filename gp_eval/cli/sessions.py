@@ -18,7 +18,13 @@ from gp_eval.models.registry import takes_targets
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["ask_items", "show_status", "start_session", "tell_scores"]
+__all__ = [
+    "ask_items",
+    "note_untrained",
+    "show_status",
+    "start_session",
+    "tell_scores",
+]
 
 _BUDGET_SPENT = 3
 
@@ -121,6 +127,7 @@ def tell_scores(
     ):
         scores = for_targets(given, session.targets, target)
         _tell(session, scores)
+        note_untrained(session)
         results = session.estimates()
     told = {name for name, _ in scores}
     note(f"{len(scores)} told")
@@ -148,6 +155,7 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
     ):
         results = session.estimates()
         waiting = _waiting(session)
+        note_untrained(session)
         short = strict and _fell_short(results, session.config.stop)
     if as_json:
         for result in results:
@@ -162,6 +170,16 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
             "posterior credible interval and covers neither re-runs nor other items."
         )
     return _BUDGET_SPENT if short else 0
+
+
+def note_untrained(session: AnySession) -> None:
+    """Say so where the numbers are those of a model that has learned nothing yet."""
+    left = session.initial_left if isinstance(session, MultiTargetSession) else 0
+    if left:
+        note(
+            f"Not trained yet: the estimates mean nothing before {left} more scores of "
+            "the initial items are told."
+        )
 
 
 def _waiting(session: AnySession) -> dict[str, int]:

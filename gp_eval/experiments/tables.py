@@ -67,7 +67,7 @@ def rmse_table(
     """Columns and rows of Table 1: settings down, models across.
 
     A cell holds our value and, in parentheses, the published one. Runs that were cut
-    before ``n = N`` have no integral: ``-``.
+    before ``n = N``, or begin with a joint initial design, have no integral: ``-``.
 
     Args:
         summaries: Summaries of any settings and models.
@@ -90,9 +90,9 @@ def rmse_table(
 
 
 def _cell(summary: Summary, pool: Pool) -> str:
-    if not summary.is_complete:
-        return "-"
     curve = summary.rmse if pool == "squared" else summary.rmse_per_target
+    if not (summary.is_complete and bool(curve.isfinite().all())):
+        return "-"
     text = f"{float(evaluation_weighted_rmse(curve)):.2f}"
     published = published_value(summary)
     return text if published is None else f"{text} ({published:.2f})"

@@ -52,7 +52,8 @@ class MultiTargetBayesAME:
         n_targets: ``T``.
         selection: ``"round-robin"``: the targets take turns; ``"average"``: the item of
             highest average gain, for a random target; ``"random"``: random items.
-        initial: Share of the items that all targets are evaluated on first.
+        initial: Share of the items that all targets are evaluated on first. With 0 the
+            weights stay random draws until the first of the later trainings.
         noise: Initial :math:`\sigma^2`; default 0.1 for 0/1 scores, else 0.01.
         margin: :math:`N_0`.
         refit_every: The paper's ``F``; ``None`` trains only after the initial items.
@@ -122,6 +123,7 @@ class MultiTargetBayesAME:
         self.progress: Progress | None = None
         self._replayed: dict[int, Hyperparameters] = {}
         self._gain: AcquisitionFunction | None = None
+        self._began: int | None = None
         if self.unique and selection == "round-robin":
             self._gain = qPerformanceInformationGain(self.model)
         elif self.unique and selection == "average":
@@ -154,7 +156,7 @@ class MultiTargetBayesAME:
 
     def performance(self) -> Performance:
         """Eq. (5) and Eq. (2) of each target, with their joint covariance."""
-        if self.model.n == self._first_update:
+        if self.model.n == self._first_update():
             self._update_if_due()
         covariance = self.model.performance_covariance_matrix()
         return Performance(
@@ -188,18 +190,28 @@ class MultiTargetBayesAME:
 
     # Hyperparameters
 
-    @property
-    def _first_update(self) -> int:
-        return self.initial_items * self.n_targets
+    def _first_update(self) -> int | None:
+        """The n at which the last target got as many scores as initial items."""
+        if not self.initial_items:
+            return 0
+        if self._began is None and self.model.n >= self.initial_items * self.n_targets:
+            counts = [0] * self.n_targets
+            for n, point in enumerate(self.model.evaluated, start=1):
+                counts[point // self.model.n_items] += 1
+                if min(counts) >= self.initial_items:
+                    self._began = n
+                    break
+        return self._began
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these hyperparameters at the given ``n`` instead of training."""
         self._replayed.update(updates)
 
     def _update_if_due(self) -> None:
-        n, late = self.model.n, self.model.n - self._first_update
-        if n == 0 or late < 0 or n in self.updates:
+        n, first = self.model.n, self._first_update()
+        if n == 0 or first is None or n in self.updates:
             return
+        late = n - first
         if n == self.n_targets * self.model.n_items:
             return
         every = None if self.refit_every is None else self.refit_every * self.n_targets
@@ -207,8 +219,14 @@ class MultiTargetBayesAME:
             self.refit()
 
     def refit(self) -> None:
-        """Train on the scores so far and condition anew."""
+        """Train on the scores so far and condition anew.
+
+        Raises:
+            ValueError: Before the first score.
+        """
         model, n = self.model, self.model.n
+        if not n:
+            raise ValueError("refit needs at least one score")
         parameters = [
             (f"{part}.{name}", parameter)
             for part in ("covar_module", "likelihood")

@@ -28,6 +28,7 @@ __all__ = [
     "model_factory",
     "model_names",
     "register_model",
+    "takes_seed",
     "takes_targets",
 ]
 
@@ -70,6 +71,11 @@ def model_names() -> list[str]:
 def takes_targets(name: str) -> bool:
     """Whether the model of that name is about several targets at once."""
     return "n_targets" in inspect.signature(model_factory(name)).parameters
+
+
+def takes_seed(name: str) -> bool:
+    """Whether the model of that name makes random choices of its own."""
+    return "seed" in inspect.signature(model_factory(name)).parameters
 
 
 def model_factory(name: str) -> Callable[..., Any]:
