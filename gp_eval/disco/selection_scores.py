@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeGuard, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gp_eval.disco.probabilities import soften
+from gp_eval.disco.probabilities import normalise_, soften
 from gp_eval.errors import DataError
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
 DisagreementScore = Literal["jsd", "pds", "pds-per-class"]
 
 _BLOCK = 2**17  # probabilities at a time: 1 MB, which stays in the cache
-_SUM = 5e-3  # half-precision probabilities of 31 classes sum to 1 within 5e-4
 
 
 @dataclass(frozen=True)
@@ -113,13 +112,18 @@ def disagreement_of_probabilities(
             )
 
     def read(block: Tensor, start: int) -> Tensor:
-        part = probabilities[:, start : start + block.shape[1]]
-        part = part if models is None else part[rows]
-        block.copy_(torch.from_numpy(np.array(part)) if _is_array(part) else part)
-        if mask is not None:
-            block.masked_fill_(~mask[start : start + block.shape[1]], 0.0)
-        _normalise(block, start)
-        return block if temperatures is None else soften(block, temperatures[rows])
+        stop = start + block.shape[1]
+        part = probabilities[:, start:stop]
+        if isinstance(part, np.ndarray):  # a read-only memory map must be copied
+            part = torch.from_numpy(np.array(part))
+        block.copy_(part if models is None else part[rows])
+        classes = None if mask is None else mask[start:stop]
+        if classes is not None:
+            block.masked_fill_(~classes, 0.0)
+        normalise_(block, first=start)
+        if temperatures is None:
+            return block
+        return soften(block, temperatures[rows], mask=classes)
 
     found = _scan(read, (len(rows), n_items, n_classes))
     return found if mask is None else replace(found, n_classes=mask.sum(-1))
@@ -166,25 +170,6 @@ def _guides(models: Tensor | None, size: int) -> Tensor:
             f"models: expected at least 2, got {len(rows)}: one cannot disagree"
         )
     return rows
-
-
-def _is_array(values: Tensor | np.ndarray) -> TypeGuard[np.ndarray]:
-    return isinstance(values, np.ndarray)
-
-
-def _normalise(block: Tensor, start: int) -> None:
-    """Divide probabilities by their sum, or raise an error that names the items."""
-    total = block.sum(-1, keepdim=True)
-    lowest, sums = float(block.amin()), (float(total.amin()), float(total.amax()))
-    if not (lowest >= 0.0 and sums[0] >= 1.0 - _SUM and sums[1] <= 1.0 + _SUM):
-        fine = (block >= 0.0).all(-1) & ((total.squeeze(-1) - 1.0).abs() <= _SUM)
-        items = torch.nonzero(~fine.all(0)).flatten() + start
-        raise DataError(
-            "probabilities: expected numbers >= 0 with sum 1 over the classes, not so "
-            f"on items {items[:5].tolist()}; mark padding by mask=, and turn "
-            "log-likelihoods into probabilities by probabilities_from_log_likelihoods"
-        )
-    block.div_(total)
 
 
 def _scan(
