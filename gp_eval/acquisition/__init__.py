@@ -1,5 +1,6 @@
 """Selection of items, written as BoTorch acquisition functions."""
 
+from gp_eval.acquisition.disagreement import DisagreementSelection
 from gp_eval.acquisition.information_gain import qPerformanceInformationGain
 from gp_eval.acquisition.random import RandomSelection
 from gp_eval.acquisition.select import select_items
@@ -7,6 +8,7 @@ from gp_eval.acquisition.space_covering import SpaceCovering
 from gp_eval.acquisition.variance_reduction import qVarianceReduction
 
 __all__ = [
+    "DisagreementSelection",
     "RandomSelection",
     "SpaceCovering",
     "qPerformanceInformationGain",

@@ -79,18 +79,19 @@ class Principal:
             DataError: If all signatures are equal.
         """
         mean = signatures.mean(0)
+        # Padding does not vary: no part of the result, but most of the cost.
+        varying = signatures.amax(0) > signatures.amin(0)
+        if not bool(varying.any()):
+            raise DataError(
+                "signatures: all references respond alike to the chosen items: there "
+                "is nothing to learn from"
+            )
         if n_components is None:
             return cls(mean, None)
         if n_components < 1:
             raise ValueError(f"pca: expected at least 1, got {n_components}")
         from sklearn.decomposition import PCA
 
-        # Padding has no part in it, but most of the cost.
-        varying = signatures.amax(0) > signatures.amin(0)
-        if not bool(varying.any()):
-            raise DataError(
-                "signatures: all references respond alike, nothing to learn"
-            )
         kept = signatures[:, varying]
         most = min(n_components, kept.shape[0] - 1, kept.shape[1])
         pca = PCA(most, svd_solver="full").fit(kept.numpy())
