@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gp_eval.acquisition import RandomSelection, qPerformanceInformationGain
     from gp_eval.data import Buckets, References
+    from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import ReferenceScoreKernel
     from gp_eval.likelihoods import BucketGaussianLikelihood
     from gp_eval.loop import EvaluationLoop, Result, evaluate
@@ -34,6 +35,8 @@ _HOMES = {
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "DiscoOptions": "disco",
+    "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
     "Performance": "models",
     "PerformanceModel": "models",
@@ -57,6 +60,8 @@ __all__ = [
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "DiscoOptions",
+    "DiscoPlan",
     "EvaluationLoop",
     "Performance",
     "PerformanceModel",

@@ -100,6 +100,10 @@ def load_plan(folder: Path) -> DiscoPlan:
     predictor = restore_predictor(
         record.options.predictor, record.predictor, _part(arrays, "predictor.")
     )
+    reducer = _reducer(record.options, _part(arrays, "reducer."))
+    features = torch.from_numpy(arrays["features"])
+    if isinstance(reducer, Umap):  # what was made again is what must agree
+        features = reducer(reducer.signatures)
     plan = DiscoPlan(
         options=record.options,
         items=record.items,
@@ -109,9 +113,9 @@ def load_plan(folder: Path) -> DiscoPlan:
         n_classes=record.n_classes,
         labels=_tensor(arrays, "labels"),
         classes=_tensor(arrays, "classes"),
-        reducer=_reducer(record.options, _part(arrays, "reducer.")),
+        reducer=reducer,
         predictor=predictor,
-        features=torch.from_numpy(arrays["features"]),
+        features=features,
         targets=torch.from_numpy(arrays["targets"]),
     )
     now = plan.predictor.predict(plan.features).mean.numpy()

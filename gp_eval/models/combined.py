@@ -21,8 +21,9 @@ _OF_A_SAMPLE = ("rs-mean", "aipw", "bayes-aipw")
 class Combined:
     """A :class:`~gp_eval.models.PerformanceModel` made of two others.
 
-    DISCO's choice with any estimator, or BayesAME's choice with DISCO's predictor:
-    ``make_model("combined", references, estimator="disco", selector="bayesame")``.
+    BayesAME's choice with DISCO's predictor, which is the default, or DISCO's choice
+    with any estimator:
+    ``make_model("combined", references, estimator="irt-2pl", selector="disco")``.
 
     Args:
         references: References of both.
@@ -42,8 +43,8 @@ class Combined:
         self,
         references: References,
         *,
-        estimator: str = "bayesame",
-        selector: str = "disco",
+        estimator: str = "disco",
+        selector: str = "bayesame",
         estimator_options: Mapping[str, Any] | None = None,
         selector_options: Mapping[str, Any] | None = None,
     ) -> None:

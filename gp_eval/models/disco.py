@@ -17,6 +17,7 @@ from gp_eval.disco.options import Choice, DiscoOptions
 from gp_eval.disco.plan import DiscoPlan
 from gp_eval.disco.responses import Responses
 from gp_eval.disco.selection import reference_disagreement
+from gp_eval.models.baselines.sampling import require_complete
 from gp_eval.models.coreset import Coreset
 from gp_eval.models.protocol import Performance
 
@@ -166,6 +167,7 @@ class Disco:
 
 
 def _check(references: References, options: DiscoOptions) -> None:
+    require_complete(Disco.name, references)
     least = 2 if options.predictor == "gp" else 3
     if len(references.models) < least:
         raise ValueError(
