@@ -32,7 +32,10 @@ class DiscoOptions(BaseModel):
         temperature: Whether each model's probabilities are scaled to the temperature
             that fits the labels best: over all items for the choice, over the chosen
             items, which are all that a later model has, for signatures.
-        pca: At most so many principal components; ``None`` for none.
+        pca: At most so many principal components; ``None`` for none. The GP sees whole
+            signatures: with what components leave out it would lose sight of how
+            unlike the references a model is, and of 95 % intervals from 20 references
+            about 10 % would hold.
         umap: Number of UMAP components in place of PCA; needs umap-learn.
         predictor: ``"gp"``, ``"ridge"``, ``"lasso"``, ``"knn"``, ``"random-forest"``,
             ``"boosting"``, or ``"mean"``: the mean of the chosen items' scores, for

@@ -225,6 +225,8 @@ def _fit(
     reducer: Reducer
     if options.umap is not None:
         reducer = Umap(signatures, options.umap, seed=options.seed)
+    elif options.predictor == "gp":
+        reducer = Principal.whole(signatures)
     else:
         reducer = Principal.fit(signatures, options.pca)
     predictor = fit_predictor(

@@ -60,6 +60,10 @@ class SignatureGP(ExactGP, GPyTorchModel):
     grows. Any kernel takes their place by ``covar_module``. Evaluate it inside
     :func:`gp_eval.settings.exact_inference`.
 
+    Features must keep the distance of later models from the references, as
+    :meth:`.Principal.whole` does. Principal components alone do not: ``K`` references
+    span few dimensions, and whatever a later model has beyond them is projected away.
+
     Args:
         train_X: Features of the references, ``K x F``, centred.
         train_Y: Their standardised benchmark scores, ``K x 1``.

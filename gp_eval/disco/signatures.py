@@ -57,10 +57,24 @@ class Principal:
     Attributes:
         mean: Mean signature of the references, shape ``D``.
         components: Orthonormal rows, ``F x D``; ``None`` keeps all ``D`` features.
+        with_residual: Whether the distance from the components' span is one more
+            feature.
     """
 
     mean: Tensor
     components: Tensor | None
+    with_residual: bool = False
+
+    @classmethod
+    def whole(cls, signatures: Tensor) -> Self:
+        """All components and the distance from their span: nothing is lost.
+
+        The references lie in the span. A later model does not, and its inner products
+        with the references, with itself and so its distances from them are those of
+        whole signatures: what a kernel sees is the same, in ``K`` features.
+        """
+        everything = cls.fit(signatures, min(signatures.shape))
+        return cls(everything.mean, everything.components, with_residual=True)
 
     @classmethod
     def fit(cls, signatures: Tensor, n_components: int | None) -> Self:
@@ -104,11 +118,20 @@ class Principal:
     def __call__(self, signatures: Tensor) -> Tensor:
         """Features ``T x F`` of signatures ``T x D``."""
         centred = signatures - self.mean
-        return centred if self.components is None else centred @ self.components.T
+        if self.components is None:
+            return centred
+        features = centred @ self.components.T
+        if not self.with_residual:
+            return features
+        residual = (centred - features @ self.components).norm(dim=-1, keepdim=True)
+        return torch.cat([features, residual], -1)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Mean and components."""
-        arrays = {"mean": self.mean.numpy()}
+        arrays = {
+            "mean": self.mean.numpy(),
+            "with_residual": np.array(self.with_residual),
+        }
         if self.components is not None:
             arrays["components"] = self.components.numpy()
         return arrays
@@ -120,6 +143,7 @@ class Principal:
         return cls(
             torch.from_numpy(arrays["mean"]),
             None if rows is None else torch.from_numpy(rows),
+            bool(arrays["with_residual"]),
         )
 
 

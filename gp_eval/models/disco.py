@@ -61,7 +61,7 @@ class Disco:
         predictor: ``"gp"``, ``"ridge"``, ``"lasso"``, ``"knn"``, ``"random-forest"`` or
             ``"boosting"``.
         predictor_options: See :func:`~gp_eval.disco.fit_predictor`.
-        pca: At most so many principal components; ``None`` for none.
+        pca: At most so many principal components for predictors other than the GP.
         budgets: Ascending numbers of items at which the estimate is renewed.
         seed: Fixes guiding models and trees.
 

@@ -19,6 +19,7 @@ from gp_eval.disco import (
     fit_temperatures,
     soften,
 )
+from gp_eval.disco.signature_gp import FittedSignatureGP
 from gp_eval.errors import DataError
 
 
@@ -95,6 +96,40 @@ def test_plans_predict_later_models(choice: str, predictor: str) -> None:
     constant = float((references.performance.mean() - later.performance).abs().mean())
     assert error < 0.3 * constant
     assert (found.interval() is None) == (predictor == "ridge")
+
+
+def test_the_gp_sees_whole_signatures() -> None:
+    references, later = split()
+    plan = DiscoPlan.fit(references, DiscoOptions(k=30))
+    assert isinstance(plan.predictor, FittedSignatureGP)
+    rows = [references.items.index(item) for item in plan.items]
+    assert references.probabilities is not None
+    assert later.probabilities is not None
+    signatures = references.probabilities[:, rows].reshape(40, -1)
+    gp = FittedSignatureGP(
+        signatures - signatures.mean(0), plan.targets, plan.predictor.hyperparameters
+    )
+    new = later.probabilities[:, rows].reshape(20, -1) - signatures.mean(0)
+    found, expected = plan.predict(later), gp.predict(new)
+    assert found.std is not None
+    assert expected.std is not None
+    torch.testing.assert_close(found.mean, expected.mean, rtol=1e-8, atol=0.0)
+    torch.testing.assert_close(found.std, expected.std, rtol=1e-8, atol=0.0)
+
+
+def test_intervals_from_few_references_hold() -> None:
+    """Of 60 features 14 references span 13: components alone would cover 0.1."""
+    covered = []
+    for seed in range(12):
+        everyone = population(60, seed=seed)
+        references = everyone.subset(models=everyone.models[:14])
+        later = everyone.subset(models=everyone.models[14:])
+        plan = DiscoPlan.fit(references, DiscoOptions(k=15, choice="random", seed=seed))
+        interval = plan.predict(later).interval()
+        assert interval is not None
+        inside = (interval[0] <= later.performance) & (later.performance <= interval[1])
+        covered.append(float(inside.double().mean()))
+    assert sum(covered) / len(covered) > 0.85
 
 
 @pytest.mark.parametrize("choice", ["jsd", "pds", "pds-per-class"])

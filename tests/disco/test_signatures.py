@@ -74,6 +74,24 @@ def test_padding_changes_no_feature() -> None:
     torch.testing.assert_close(padded(with_padding), plain(later))
 
 
+@pytest.mark.parametrize("shape", [(8, 30), (30, 8)])
+def test_whole_signatures_keep_all_distances_and_products(
+    shape: tuple[int, int],
+) -> None:
+    values, later = signatures(*shape), signatures(5, shape[1], seed=1)
+    reducer = Principal.whole(values)
+    features, new = reducer(values), reducer(later)
+    assert features.shape == (shape[0], min(shape[0] - 1, shape[1]) + 1)
+    mean = values.mean(0)
+    close = torch.testing.assert_close
+    close(torch.cdist(new, features), torch.cdist(later, values))
+    close(features @ features.T, (values - mean) @ (values - mean).T)
+    close(new @ features.T, (later - mean) @ (values - mean).T)
+    close(new.norm(dim=1), (later - mean).norm(dim=1))
+    if shape[0] < shape[1]:  # what components alone leave out
+        assert float(new[:, -1].min()) > 1.0
+
+
 def test_without_components_signatures_are_only_centred() -> None:
     values = signatures(5, 3)
     found = Principal.fit(values, None)
