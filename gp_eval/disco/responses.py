@@ -60,11 +60,22 @@ class Responses:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> Self:
-        """Scores as a table whose index holds the items and columns the models."""
+        """Scores as a table whose index holds the items and columns the models.
+
+        Raises:
+            DataError: For columns that are not numeric.
+        """
+        try:
+            values = frame.to_numpy(dtype=np.float64, copy=True)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"responses: expected numeric columns, got {error}; the item ids must "
+                "be the index"
+            ) from error
         return cls(
             tuple(str(item) for item in frame.index),
             tuple(str(model) for model in frame.columns),
-            torch.from_numpy(frame.to_numpy(dtype=np.float64, copy=True)),
+            torch.from_numpy(values),
         )
 
     def on(self, chosen: Sequence[str]) -> Self:

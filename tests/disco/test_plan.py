@@ -339,5 +339,7 @@ def test_responses_are_checked() -> None:
         Responses(("a", "b"), ("m",), torch.zeros(3, 1))
     with pytest.raises(DataError, match=r"probabilities: expected shape \(1, 2\) \+"):
         Responses(("a", "b"), ("m",), probabilities=torch.zeros(2, 1, 4))
+    with pytest.raises(DataError, match="responses: expected numeric columns"):
+        Responses.from_frame(pd.DataFrame({"item": ["a", "b"], "m": [0.0, 1.0]}))
     with pytest.raises(DataError, match="items: expected unique ids"):
         Responses.from_frame(pd.DataFrame({"m": [0.0, 1.0]}, index=["a", "a"]))
