@@ -1,5 +1,6 @@
 """Selection of items, written as BoTorch acquisition functions."""
 
+from gp_eval.acquisition.average_information_gain import qAverageInformationGain
 from gp_eval.acquisition.disagreement import DisagreementSelection
 from gp_eval.acquisition.information_gain import qPerformanceInformationGain
 from gp_eval.acquisition.random import RandomSelection
@@ -11,6 +12,7 @@ __all__ = [
     "DisagreementSelection",
     "RandomSelection",
     "SpaceCovering",
+    "qAverageInformationGain",
     "qPerformanceInformationGain",
     "qVarianceReduction",
     "select_items",

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from gp_eval.acquisition.variance_reduction import variance_reduction
 
-__all__ = ["SupportsPerformance", "qPerformanceInformationGain"]
+__all__ = ["SupportsPerformance", "gain_of_share", "qPerformanceInformationGain"]
 
 
 class SupportsPerformance(Protocol):
@@ -54,10 +54,14 @@ class qPerformanceInformationGain(AcquisitionFunction):
     depends on *which* items were evaluated and not on their scores. The model is read
     at each call, so one acquisition serves a whole run.
 
+    For several targets inputs are rows ``[item, target]``, and :math:`R` is the score
+    of the target that a batch begins with (Section 3.2): whatever else is in the batch,
+    or pending, tells about it as well.
+
     Args:
         model: The belief over scores, such as
             :class:`~gp_eval.models.SequentialBucketModel`.
-        X_pending: A ``m x 1`` tensor of items that are being evaluated.
+        X_pending: A ``m x 1`` tensor of items that are being evaluated, or ``m x 2``.
 
     Example:
         >>> gain = qPerformanceInformationGain(model)
@@ -75,12 +79,14 @@ class qPerformanceInformationGain(AcquisitionFunction):
         """Information gain of batches of items.
 
         Args:
-            X: A ``b x q x 1`` tensor of item indices, ``q`` different ones a batch.
+            X: A ``b x q x 1`` tensor of item indices, ``q`` different ones a batch; for
+                several targets ``b x q x 2``, rows ``[item, target]``.
 
         Returns:
             A ``b``-dim tensor of gains, in nats.
         """
-        return self.of_items(X.squeeze(-1).long())
+        model: Any = self.model
+        return self.of_items(model.points(X))
 
     def of_items(self, items: Tensor) -> Tensor:
         """Information gain of integer item indices ``b x q``, shape ``b``."""
@@ -89,12 +95,19 @@ class qPerformanceInformationGain(AcquisitionFunction):
             share = model.squared_correlation(items.squeeze(-1))
         else:
             total = model.performance_variance()
+            if total.ndim:  # of several targets, the one that the batch begins with
+                total = total[model.target_of(items[..., 0])]
             # With no variance left, as at n = N, no batch explains any.
             total = torch.where(total > 0.0, total, torch.inf)
             share = variance_reduction(model, items) / total
-        # The last item takes all the variance there is: log 0 would be rounding.
-        share = share.clamp_max(1.0 - torch.finfo(share.dtype).eps)
-        return share.neg_().log1p_().mul_(-0.5)
+        return gain_of_share(share)
+
+
+def gain_of_share(share: Tensor) -> Tensor:
+    """Information gain, in nats, of what takes this share of a variance; in place."""
+    # The last item takes all the variance there is: log 0 would be rounding.
+    share = share.clamp_max(1.0 - torch.finfo(share.dtype).eps)
+    return share.neg_().log1p_().mul_(-0.5)
 
 
 @acqf_input_constructor(qPerformanceInformationGain)

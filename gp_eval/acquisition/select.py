@@ -11,7 +11,12 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
-__all__ = ["SupportsItems", "SupportsLookahead", "select_items"]
+__all__ = [
+    "SupportsItems",
+    "SupportsLookahead",
+    "best_candidate",
+    "select_items",
+]
 
 TIE = 1e-12
 
@@ -78,7 +83,7 @@ def select_items(
                 values = acquisition(candidates.unsqueeze(-1).to(torch.float64))
         if values.device != candidates.device:
             values = values.to(candidates.device)
-        return _best(values, candidates.squeeze(-1), same_as, rank)
+        return best_candidate(values, candidates.squeeze(-1), same_as, rank)
 
     if q == 1 and not pending:
         item = choose(available)
@@ -108,8 +113,20 @@ def select_items(
     return chosen
 
 
-def _best(values: Tensor, candidates: Tensor, same_as: Tensor, rank: Tensor) -> int:
-    """The candidate of the highest value by the tie rule above."""
+def best_candidate(
+    values: Tensor, candidates: Tensor, same_as: Tensor, rank: Tensor
+) -> int:
+    """The candidate of the highest value, by the tie rule of :func:`select_items`.
+
+    Args:
+        values: Value of each candidate, shape ``m``.
+        candidates: Their indices in rising order, shape ``m``.
+        same_as: Bucket of what an index stands for.
+        rank: Order within a bucket, by index.
+
+    Raises:
+        ValueError: For values that are not finite.
+    """
     best = float(values.max())  # NaN if any value is
     if not math.isfinite(best):
         raise ValueError(

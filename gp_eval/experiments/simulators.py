@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from gp_eval.data import References
+from gp_eval.experiments.batched.multi_target import simulate_multi_target
 from gp_eval.experiments.curves import Curves, Simulator
 from gp_eval.loop import EvaluationLoop
-from gp_eval.models.protocol import PerformanceModel
-from gp_eval.models.registry import check_options, make_model
+from gp_eval.models.protocol import MultiTargetModel, PerformanceModel
+from gp_eval.models.registry import check_options, make_model, takes_targets
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["make_simulator", "simulate_one_by_one"]
@@ -53,7 +54,11 @@ def make_simulator(
     """
     options = dict(options or {})
     check_options(model, options)
-    build = partial(factory or partial(make_model, model), **options)
+    build: Callable[..., Any] = partial(
+        factory or partial(make_model, model), **options
+    )
+    if takes_targets(model):
+        return partial(_simulate_jointly, build)
     if model not in _BATCHED:
         return partial(simulate_one_by_one, build)
     module, name, preset = _BATCHED[model]
@@ -61,6 +66,20 @@ def make_simulator(
     if not set(options) <= set(inspect.signature(batched).parameters):
         return partial(simulate_one_by_one, build)  # such as a kernel of one's own
     return partial(_simulate, partial(batched, **{**preset, **options}), build)
+
+
+def _simulate_jointly(
+    build: Callable[..., MultiTargetModel],
+    references: References,
+    scores: Tensor,
+    order: Tensor,
+    *,
+    n_max: int,
+) -> Curves:
+    def of_targets(references: References, n_targets: int) -> MultiTargetModel:
+        return build(references, n_targets=n_targets)
+
+    return simulate_multi_target(of_targets, references, scores, order, n_max=n_max)
 
 
 def _simulate(

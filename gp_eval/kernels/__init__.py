@@ -1,6 +1,26 @@
-"""Kernels over reference score vectors and over features of signatures."""
+"""Kernels over reference score vectors, for one target and for several.
 
+That over the features of DISCO's signatures stands beside them.
+"""
+
+from gp_eval.kernels._reference_kernel import ReferenceKernel
 from gp_eval.kernels.dot_product import DotProductKernel
+from gp_eval.kernels.lmc import (
+    LMCKernel,
+    RankOneIndexKernel,
+    default_latents,
+    hadamard_lmc,
+)
+from gp_eval.kernels.matern import ReferenceMaternKernel
 from gp_eval.kernels.reference import ReferenceScoreKernel
 
-__all__ = ["DotProductKernel", "ReferenceScoreKernel"]
+__all__ = [
+    "DotProductKernel",
+    "LMCKernel",
+    "RankOneIndexKernel",
+    "ReferenceKernel",
+    "ReferenceMaternKernel",
+    "ReferenceScoreKernel",
+    "default_latents",
+    "hadamard_lmc",
+]

@@ -2,21 +2,15 @@ r"""The prior covariance of the BayesAME paper as a GPyTorch kernel."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from gpytorch.constraints import GreaterThan, Interval
-from gpytorch.kernels import Kernel
-from gpytorch.priors import Prior
 from torch import Tensor
+
+from gp_eval.kernels._reference_kernel import ReferenceKernel
 
 __all__ = ["ReferenceScoreKernel"]
 
-LOWER_BOUND = 1e-5
-"""Lower bound of ``alpha`` and ``beta`` (Appendix A.4 of the BayesAME paper)."""
 
-
-class ReferenceScoreKernel(Kernel):
+class ReferenceScoreKernel(ReferenceKernel):
     r"""Squared-exponential kernel over reference score vectors.
 
     .. math::
@@ -56,118 +50,8 @@ class ReferenceScoreKernel(Kernel):
         torch.Size([5, 5])
     """
 
-    weights: Tensor
-    has_lengthscale = False
-    is_stationary = True
-
-    def __init__(
-        self,
-        *,
-        weights: Tensor | None = None,
-        batch_shape: torch.Size | None = None,
-        active_dims: tuple[int, ...] | None = None,
-        alpha_constraint: Interval | None = None,
-        beta_constraint: Interval | None = None,
-        alpha_prior: Prior | None = None,
-        beta_prior: Prior | None = None,
-    ) -> None:
-        super().__init__(batch_shape=batch_shape, active_dims=active_dims)
-        if weights is not None and not bool((weights >= 0).all()):
-            raise ValueError(f"weights: expected values >= 0, got {weights.tolist()}")
-        for name, constraint in (
-            ("alpha", alpha_constraint),
-            ("beta", beta_constraint),
-        ):
-            self.register_parameter(
-                f"raw_{name}", torch.nn.Parameter(torch.ones(*self.batch_shape, 1, 1))
-            )
-            default = GreaterThan(LOWER_BOUND, transform=None)
-            self.register_constraint(f"raw_{name}", constraint or default)
-        for name in ("alpha", "beta"):
-            setattr(self, name, torch.ones_like(getattr(self, f"raw_{name}")))
-        if alpha_prior is not None:
-            self.register_prior("alpha_prior", alpha_prior, _get_alpha, _set_alpha)
-        if beta_prior is not None:
-            self.register_prior("beta_prior", beta_prior, _get_beta, _set_beta)
-        # Width 0 stands for Eq. (1), so that state dicts always hold the key; batch
-        # dimensions lead, as in every GPyTorch kernel, so that kernel[i] works.
-        weights = torch.empty(0) if weights is None else weights
-        shape = (*self.batch_shape, 1, weights.shape[-1])
-        self.register_buffer("weights", weights.expand(shape).clone())
-
-    @property
-    def alpha(self) -> Tensor:
-        """Prior variance."""
-        return self.raw_alpha_constraint.transform(self.raw_alpha)
-
-    @alpha.setter
-    def alpha(self, value: Tensor | float) -> None:
-        self._set("raw_alpha", value)
-
-    @property
-    def beta(self) -> Tensor:
-        """Inverse squared length scale."""
-        return self.raw_beta_constraint.transform(self.raw_beta)
-
-    @beta.setter
-    def beta(self, value: Tensor | float) -> None:
-        self._set("raw_beta", value)
-
-    def _set(self, raw_name: str, value: Tensor | float) -> None:
-        raw = getattr(self, raw_name)
-        # as_tensor in the parameter's dtype: GPyTorch's setters go through float32.
-        value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
-        constraint = getattr(self, f"{raw_name}_constraint")
-        self.initialize(
-            **{raw_name: constraint.inverse_transform(value).expand_as(raw)}
-        )
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        saved = state_dict.get(f"{prefix}weights")
-        if saved is not None and saved.shape != self.weights.shape:
-            self.weights = torch.empty_like(saved, device=self.weights.device)
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
+    def from_squared_distance(
+        self, distance: Tensor, alpha: Tensor, beta: Tensor, n_references: int
     ) -> Tensor:
-        """Covariance of ``... x n x K`` with ``... x m x K`` score vectors."""
-        if last_dim_is_batch:
-            raise RuntimeError(
-                "ReferenceScoreKernel does not accept the last_dim_is_batch argument."
-            )
-        n_references = x1.shape[-1]
-        if self.weights.shape[-1]:
-            if self.weights.shape[-1] != n_references:
-                raise ValueError(
-                    f"weights: expected one per reference ({n_references}), "
-                    f"got {self.weights.shape[-1]}"
-                )
-            scale = self.weights.sqrt()
-            x1, x2 = x1 * scale, x2 * scale
-        distance = self.covar_dist(x1, x2, square_dist=True, diag=diag)
-        alpha, beta = self.alpha, self.beta
-        if diag:
-            alpha, beta = alpha.squeeze(-1), beta.squeeze(-1)
+        """Eq. (1) at squared distances of any shape."""
         return alpha * torch.exp(-beta / n_references * distance)
-
-
-def _get_alpha(kernel: ReferenceScoreKernel) -> Tensor:
-    return kernel.alpha
-
-
-def _set_alpha(kernel: ReferenceScoreKernel, value: Tensor | float) -> None:
-    kernel.alpha = value
-
-
-def _get_beta(kernel: ReferenceScoreKernel) -> Tensor:
-    return kernel.beta
-
-
-def _set_beta(kernel: ReferenceScoreKernel, value: Tensor | float) -> None:
-    kernel.beta = value

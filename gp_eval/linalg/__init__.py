@@ -8,12 +8,16 @@ from gp_eval.linalg.kernel_table import (
     make_kernel_table,
 )
 from gp_eval.linalg.leave_one_out import leave_one_out
+from gp_eval.linalg.lmc_table import LMCTable
+from gp_eval.linalg.multi_target import MultiTargetPosterior
 from gp_eval.linalg.observations import Observations
 from gp_eval.linalg.row_append import RowAppendPosterior
 
 __all__ = [
     "DenseKernelTable",
     "KernelTable",
+    "LMCTable",
+    "MultiTargetPosterior",
     "Observations",
     "ReferenceKernelTable",
     "RowAppendPosterior",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from gp_eval.kernels import ReferenceScoreKernel
+from gp_eval.kernels import ReferenceKernel, ReferenceMaternKernel, ReferenceScoreKernel
+from gp_eval.kernels._dense import dense
 from gp_eval.settings import exact_inference
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ReferenceKernelTable",
     "dense_covariance",
     "has_closed_form",
+    "is_reference_kernel",
     "make_kernel_table",
     "squared_distances",
 ]
@@ -42,52 +44,50 @@ class KernelTable(Protocol):
 
 
 def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:
-    """Covariance of rows ``n x d`` under any kernel, shape ``n x n``.
-
-    Sums are evaluated term by term: adding a low-rank term (such as a linear kernel)
-    to a lazy one makes linear_operator factorise the other term *without* its noise,
-    which fails for items of one bucket.
-    """
-    if isinstance(kernel, AdditiveKernel):
-        terms = [dense_covariance(term, x) for term in kernel.kernels]
-        return torch.stack(terms).sum(0)
-    if isinstance(kernel, ScaleKernel) and isinstance(
-        kernel.base_kernel, AdditiveKernel
-    ):
-        return kernel.outputscale * dense_covariance(kernel.base_kernel, x)
+    """Covariance of rows ``n x d`` under any kernel, ``n x n``, without jitter."""
     with exact_inference():
-        return kernel(x).to_dense()
+        return dense(kernel, x, x)
 
 
-def squared_distances(kernel: ReferenceScoreKernel, phi: Tensor) -> Tensor:
+def squared_distances(kernel: ReferenceKernel, phi: Tensor) -> Tensor:
     """Weighted squared distances of score vectors ``B x K``, shape ``B x B``."""
-    if kernel.weights.shape[-1]:
-        if kernel.weights.shape[-1] != phi.shape[-1]:
-            raise ValueError(
-                f"weights: expected one per reference ({phi.shape[-1]}), "
-                f"got {kernel.weights.shape[-1]}"
-            )
-        phi = phi * kernel.weights.sqrt()
+    phi = kernel.scaled(phi)
     # The quadratic expansion would lose half the digits of small distances.
     mode = "donot_use_mm_for_euclid_dist"
     return torch.cdist(phi, phi, compute_mode=mode).square_()
 
 
-def has_closed_form(kernel: Kernel) -> bool:
-    """Whether the kernel is Eq. (1) in the paper's own parameters, without priors."""
+def is_reference_kernel(kernel: Kernel) -> bool:
+    """Whether the kernel is one of ours, of distances between all of ``phi``."""
     return (
-        type(kernel) is ReferenceScoreKernel
+        type(kernel) in (ReferenceScoreKernel, ReferenceMaternKernel)
         and kernel.batch_shape == torch.Size()
         and kernel.active_dims is None
+    )
+
+
+def has_closed_form(kernel: Kernel) -> bool:
+    """Whether the likelihood's gradient is known in the paper's own parameters."""
+    return (
+        is_reference_kernel(kernel)
         and not any(True for _ in kernel.named_priors())
         and all(not constraint.enforced for constraint in kernel.constraints())
     )
 
 
-def make_kernel_table(kernel: Kernel, phi: Tensor) -> KernelTable:
-    """The leanest table for this kernel on score vectors ``B x K``."""
-    if has_closed_form(kernel):
-        return ReferenceKernelTable(kernel, phi)
+def make_kernel_table(
+    kernel: Kernel, phi: Tensor, *, distances: Tensor | None = None
+) -> KernelTable:
+    """The leanest table for this kernel on score vectors ``B x K``.
+
+    Args:
+        kernel: The kernel.
+        phi: Score vectors.
+        distances: Their squared distances ``B x B``, if a table without weights has
+            them already.
+    """
+    if isinstance(kernel, ReferenceKernel) and is_reference_kernel(kernel):
+        return ReferenceKernelTable(kernel, phi, distances=distances)
     return DenseKernelTable(kernel, phi)
 
 
@@ -132,7 +132,7 @@ class DenseKernelTable:
 
 
 class ReferenceKernelTable:
-    """Eq. (1) on demand from one table of squared distances.
+    """One of our kernels on demand, from one table of squared distances.
 
     The distances never change, so a change of hyperparameters costs nothing and the
     covariance itself is never stored.
@@ -140,22 +140,33 @@ class ReferenceKernelTable:
     Args:
         kernel: The kernel whose hyperparameters are used.
         phi: Score vectors, ``B x K``.
+        distances: Squared distances ``B x B`` to share, for a kernel without weights.
     """
 
-    def __init__(self, kernel: ReferenceScoreKernel, phi: Tensor) -> None:
+    def __init__(
+        self, kernel: ReferenceKernel, phi: Tensor, *, distances: Tensor | None = None
+    ) -> None:
         self.kernel = kernel
-        self.distances = squared_distances(kernel, phi)
+        if distances is None or kernel.weights.shape[-1]:
+            distances = squared_distances(kernel, phi)
+        self.distances = distances
         self.n_references = phi.shape[-1]
+        self._squared_exponential = isinstance(kernel, ReferenceScoreKernel)
         self.refresh()
 
     def refresh(self) -> None:
         """Take over ``alpha`` and ``beta``."""
         # A copy: without a transform `alpha` is the parameter's own memory.
         self._alpha = self.kernel.alpha.detach().squeeze().clone()
-        self._rate = -self.kernel.beta.detach().squeeze() / self.n_references
+        self._beta = self.kernel.beta.detach().squeeze().clone()
+        self._rate = -self._beta / self.n_references
 
     def _covariance(self, distances: Tensor) -> Tensor:
-        return (distances * self._rate).exp_().mul_(self._alpha)
+        if self._squared_exponential:  # in place: what a run spends its time on
+            return (distances * self._rate).exp_().mul_(self._alpha)
+        return self.kernel.from_squared_distance(
+            distances, self._alpha, self._beta, self.n_references
+        )
 
     def row(self, bucket: int) -> Tensor:
         """Row ``Sigma[bucket]``, shape ``B``."""

@@ -10,6 +10,7 @@ next decision needs follows from them in :math:`O(B)`.
 from __future__ import annotations
 
 from copy import copy as shallow_copy
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -72,7 +73,7 @@ class RowAppendPosterior:
         self.n_rows = 0
         self.mean = self.prior_mean.clone()
         self.variance = self.table.diagonal().clone()
-        self.covariance_with_rest = self.table.matvec(self.remaining)
+        self.covariance_with_rest = self._prior_covariance_with_rest()
         if observations is None or observations.bucket.shape[0] == 0:
             return
         bucket = observations.bucket
@@ -94,7 +95,7 @@ class RowAppendPosterior:
             self.variance[columns] -= rows[:, columns].square().sum(0)
         self.n_rows = bucket.shape[0]
         self.mean += white @ rows
-        self.covariance_with_rest -= (rows @ self.remaining) @ rows
+        self._condition_rest(rows)
 
     def append(self, bucket: int, score: float, noise: float, weight: float) -> None:
         r"""Condition on one more item.
@@ -114,19 +115,35 @@ class RowAppendPosterior:
         covariance = torch.addmv(self.table.row(bucket), rows.T, loading, alpha=-1)
         # Plain numbers: one item at a time waits for its score anyway, and a scalar
         # tensor costs as much as a vector of all buckets.
-        own = float(covariance[bucket])
-        variance = own + noise
+        variance = float(covariance[bucket]) + noise
         row = torch.mul(covariance, variance**-0.5, out=self._rows[n])
         self.n_rows = n + 1
         innovation = score - float(self.mean[bucket])
         self.mean.add_(covariance, alpha=innovation / variance)
         self.variance.addcmul_(row, row, value=-1)
-        # The rank-1 downdate with the old u, and then u loses the item, both of which
-        # are multiples of the prior covariance with it.
-        share = float(covariance.dot(self.remaining)) - weight * own
+        self._append_rest(bucket, covariance, variance, weight)
+        self.remaining[bucket].sub_(weight)
+
+    def _prior_covariance_with_rest(self) -> Tensor:
+        return self.table.matvec(self.remaining)
+
+    def _condition_rest(self, rows: Tensor) -> None:
+        """Take off ``covariance_with_rest`` what rows ``m x B`` of ``V`` explain."""
+        self.covariance_with_rest -= (rows @ self.remaining) @ rows
+
+    def _append_rest(
+        self, bucket: int, covariance: Tensor, variance: float, weight: float
+    ) -> None:
+        """Take off what one item explains, and the item itself.
+
+        The rank-1 downdate with the old ``u``, and then ``u`` loses the item: both are
+        multiples of the covariance with it before it was known (shape ``B``).
+        """
+        share = float(covariance.dot(self.remaining)) - weight * float(
+            covariance[bucket]
+        )
         change = share / variance + weight
         self.covariance_with_rest.sub_(covariance, alpha=change)
-        self.remaining[bucket].sub_(weight)
 
     def covariance(self, left: Tensor, right: Tensor) -> Tensor:
         """Posterior covariance ``... x p x q`` of buckets ``... x p``, ``... x q``."""
@@ -142,9 +159,9 @@ class RowAppendPosterior:
         table = self.covariance(used, used)
         return table[place[left].unsqueeze(-1), place[right].unsqueeze(-2)]
 
-    def clone(self) -> RowAppendPosterior:
+    def clone(self) -> Self:
         """An independent copy that shares the prior."""
-        copy = object.__new__(RowAppendPosterior)
+        copy = object.__new__(type(self))
         # A copy of its own: `refresh` of the original must not reach this one.
         copy.table, copy.prior_mean = shallow_copy(self.table), self.prior_mean
         copy.n_rows = self.n_rows

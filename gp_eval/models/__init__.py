@@ -2,18 +2,31 @@
 
 from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.bucket_gp import BucketGP
-from gp_eval.models.protocol import Performance, PerformanceModel, SupportsRefit
+from gp_eval.models.multi_target import SequentialMultiTargetModel
+from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
+from gp_eval.models.multi_target_gp import MultiTargetGP, multi_target_inputs
+from gp_eval.models.protocol import (
+    MultiTargetModel,
+    Performance,
+    PerformanceModel,
+    SupportsRefit,
+)
 from gp_eval.models.registry import make_model, model_names, register_model
 from gp_eval.models.sequential import SequentialBucketModel
 
 __all__ = [
     "BayesAME",
     "BucketGP",
+    "MultiTargetBayesAME",
+    "MultiTargetGP",
+    "MultiTargetModel",
     "Performance",
     "PerformanceModel",
     "SequentialBucketModel",
+    "SequentialMultiTargetModel",
     "SupportsRefit",
     "make_model",
     "model_names",
+    "multi_target_inputs",
     "register_model",
 ]

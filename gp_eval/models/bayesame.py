@@ -14,6 +14,11 @@ from torch import Tensor
 from gp_eval.acquisition import qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.estimators import out_of_sample_estimate, posterior_mse
+from gp_eval.models.hyperparameters import (
+    read_hyperparameters,
+    restore_hyperparameters,
+    trainable,
+)
 from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
 from gp_eval.models.sequential import SequentialBucketModel
 from gp_eval.optim import Fit, fit_kernel, make_objective
@@ -146,12 +151,9 @@ class BayesAME:
     def refit(self) -> None:
         """Fit the kernel to the scores so far (Eq. (11)) and condition anew."""
         kernel, n = self.model.covar_module, self.model.n
-        parameters = [(k, p) for k, p in kernel.named_parameters() if p.requires_grad]
+        parameters = trainable(kernel)
         if n in self._replayed:
-            with torch.no_grad():
-                for name, parameter in parameters:
-                    known = parameter.new_tensor(self._replayed[n][name])
-                    parameter.copy_(known.view_as(parameter))
+            restore_hyperparameters(parameters, self._replayed[n])
         else:
             objective = make_objective(
                 kernel,
@@ -163,10 +165,7 @@ class BayesAME:
             self.fits[n] = fit_kernel(
                 kernel, objective, parametrization=self.parametrization
             )
-        self.updates[n] = {
-            name: parameter.detach().reshape(-1).tolist()
-            for name, parameter in parameters
-        }
+        self.updates[n] = read_hyperparameters(parameters)
         self.model.refresh()
 
     # Diagnostics

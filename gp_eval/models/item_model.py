@@ -27,6 +27,8 @@ class ItemModel(Model):
     """
 
     n_items: int
+    n_inputs = 1
+    """Columns of ``X``."""
 
     @property
     def num_outputs(self) -> int:
@@ -43,6 +45,11 @@ class ItemModel(Model):
         if list(idcs) != [0]:
             raise ValueError(f"idcs: expected [0], the only output, got {idcs}")
         return self
+
+    def points(self, X: Tensor) -> Tensor:
+        """Checked item indices ``... x q`` of inputs ``... x q x 1``."""
+        as_items(X, self.n_items)
+        return X.squeeze(-1).long()
 
     @abstractmethod
     def latent(self, items: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,8 +76,7 @@ class ItemModel(Model):
         """
         if output_indices is not None:
             self.subset_output(output_indices)
-        as_items(X, self.n_items)
-        items = X.squeeze(-1).long()
+        items = self.points(X)
         mean, covariance = self.latent(items)
         if torch.is_tensor(observation_noise):
             covariance = covariance + torch.diag_embed(observation_noise.squeeze(-1))

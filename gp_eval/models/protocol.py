@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from torch import Tensor
 
 __all__ = [
     "Hyperparameters",
+    "MultiTargetModel",
     "Performance",
     "PerformanceModel",
     "SupportsRefit",
@@ -32,10 +33,13 @@ class Performance:
     Attributes:
         mean: The reported estimate, in score units; a scalar, or of shape ``T``.
         variance: Variance of ``R`` given the evaluated items, squared score units.
+        covariance: Joint covariance ``T x T`` of several targets' scores, whose
+            diagonal is ``variance``.
     """
 
     mean: Tensor
     variance: Tensor
+    covariance: Tensor | None = None
 
     @property
     def std(self) -> Tensor:
@@ -70,6 +74,31 @@ class PerformanceModel(Protocol):
 
 
 @runtime_checkable
+class MultiTargetModel(Protocol):
+    """Joint belief about the benchmark scores of ``T`` targets.
+
+    Each target has a coreset of its own, so what is evaluated is a pair of an item and
+    a target, a row ``[item, target]``.
+
+    Attributes:
+        n_targets: ``T``.
+        initial_items: Number of random items that all targets are evaluated on first.
+    """
+
+    n_targets: int
+    initial_items: int
+
+    def condition(self, items: Tensor, scores: Tensor) -> None:
+        """Take in rows ``m x 2`` of item and target and their ``m`` scores."""
+
+    def performance(self) -> Performance:
+        """Estimates and variances of shape ``T``, with their joint covariance."""
+
+    def acquisition(self) -> AcquisitionFunction | None:
+        """What to maximise over ``[item, target]``; ``None`` for random selection."""
+
+
+@runtime_checkable
 class SupportsRefit(Protocol):
     """A model that learns hyperparameters as items come in.
 
@@ -84,7 +113,12 @@ class SupportsRefit(Protocol):
 
 
 def check_batch(
-    items: Tensor, scores: Tensor, *, n_items: int, seen: Collection[int]
+    items: Tensor,
+    scores: Tensor,
+    *,
+    n_items: int,
+    seen: Collection[int],
+    name: Callable[[int], str] = str,
 ) -> dict[int, float]:
     """Items and scores that may be taken in, before anything is changed.
 
@@ -93,6 +127,7 @@ def check_batch(
         scores: ``m`` scores.
         n_items: ``N``.
         seen: Items evaluated before.
+        name: How messages call an item.
 
     Raises:
         ValueError: For an item out of range, given twice or evaluated before, for a
@@ -107,9 +142,11 @@ def check_batch(
     fresh: dict[int, float] = {}
     for item, value in zip(indices, values, strict=True):
         if item in seen or item in fresh:
-            raise ValueError(f"item: {item} is evaluated already")
+            raise ValueError(f"item: {name(item)} is evaluated already")
         if not math.isfinite(value):
-            raise ValueError(f"scores: expected finite ones, got {value} of {item}")
+            raise ValueError(
+                f"scores: expected finite ones, got {value} of {name(item)}"
+            )
         fresh[item] = value
     return fresh
 

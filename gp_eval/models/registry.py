@@ -21,6 +21,7 @@ from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.combined import Combined
 from gp_eval.models.disco import Disco
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
+from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.protocol import PerformanceModel
 
 __all__ = [
@@ -29,10 +30,13 @@ __all__ = [
     "model_factory",
     "model_names",
     "register_model",
+    "takes_targets",
 ]
 
-_MODELS: dict[str, Callable[..., PerformanceModel]] = {
+_MODELS: dict[str, Callable[..., Any]] = {
     "bayesame": BayesAME,
+    "bayesame-multi": MultiTargetBayesAME,
+    "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),
     "bayesame-rs": partial(BayesAME, selection="random"),
     "rs-mean": RandomMean,
     "seq-apw": SequentialAnchorPoints,
@@ -48,8 +52,11 @@ _MODELS: dict[str, Callable[..., PerformanceModel]] = {
 }
 
 
-def register_model(name: str, factory: Callable[..., PerformanceModel]) -> None:
+def register_model(name: str, factory: Callable[..., Any]) -> None:
     """Make ``factory(references, **options)`` available under ``name``.
+
+    It returns a :class:`~gp_eval.PerformanceModel`; if it takes ``n_targets``, a
+    :class:`~gp_eval.models.MultiTargetModel` of so many.
 
     Raises:
         ValueError: If the name is taken.
@@ -64,7 +71,12 @@ def model_names() -> list[str]:
     return list(_MODELS)
 
 
-def model_factory(name: str) -> Callable[..., PerformanceModel]:
+def takes_targets(name: str) -> bool:
+    """Whether the model of that name is about several targets at once."""
+    return "n_targets" in inspect.signature(model_factory(name)).parameters
+
+
+def model_factory(name: str) -> Callable[..., Any]:
     """What builds the model of that name: ``factory(references, **options)``.
 
     Raises:
@@ -84,15 +96,25 @@ def check_options(name: str, options: Collection[str]) -> None:
 
 
 def make_model(name: str, references: References, **options: Any) -> PerformanceModel:
-    """A fresh model of one target.
+    """A fresh model of one target, or of ``n_targets``.
 
     Args:
         name: One of :func:`model_names`.
         references: Reference scores of the benchmark.
-        **options: Options of that model, such as ``noise`` or ``covar_module``.
+        **options: Options of that model, such as ``noise`` or ``covar_module``; a model
+            of several targets, such as ``"bayesame-multi"``, needs ``n_targets`` and is
+            a :class:`~gp_eval.models.MultiTargetModel`.
 
     Raises:
-        ValueError: For an unknown name or option, with the known ones.
+        ValueError: For an unknown name or option, with the known ones, or ``n_targets``
+            that is missing or out of place.
     """
+    if takes_targets(name) != ("n_targets" in options):
+        raise ValueError(
+            f"model: {name!r} is about several targets and needs n_targets"
+            if takes_targets(name)
+            else f"model: {name!r} is about one target; several need 'bayesame-multi', "
+            "or one model each"
+        )
     check_options(name, options)
     return model_factory(name)(references, **options)

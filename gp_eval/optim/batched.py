@@ -8,7 +8,7 @@ from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from torch import Tensor
 
 from gp_eval.kernels import ReferenceScoreKernel
-from gp_eval.kernels.reference import LOWER_BOUND
+from gp_eval.kernels._reference_kernel import LOWER_BOUND
 from gp_eval.linalg import Observations
 from gp_eval.linalg.cholesky import cholesky
 from gp_eval.optim.lbfgsb import Parametrization, fit_kernel

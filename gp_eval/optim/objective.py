@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import torch
+from gpytorch import Module
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
@@ -24,6 +25,7 @@ __all__ = [
     "AutogradObjective",
     "ClosedFormObjective",
     "Objective",
+    "bounded_parameters",
     "make_objective",
     "negative_log_marginal_likelihood",
     "write_parameters",
@@ -73,7 +75,11 @@ def make_objective(
         table: The kernel's table, whose distances are reused.
     """
     trainable = all(p.requires_grad for p in kernel.parameters())
-    if not (trainable and has_closed_form(kernel)):
+    if not (
+        trainable
+        and isinstance(kernel, ReferenceScoreKernel)
+        and has_closed_form(kernel)
+    ):
         return AutogradObjective(kernel, phi, prior_mean, observations)
     if not isinstance(table, ReferenceKernelTable):
         table = ReferenceKernelTable(kernel, phi)
@@ -125,7 +131,7 @@ class ClosedFormObjective:
 
     def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
         """``raw_alpha`` and ``raw_beta`` with the bounds of their constraints."""
-        return _parameters(self.kernel)
+        return bounded_parameters(self.kernel)
 
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient with respect to ``(alpha, beta)``."""
@@ -165,7 +171,7 @@ class AutogradObjective:
 
     def parameters(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
         """All raw parameters that require a gradient, with their bounds."""
-        return _parameters(self.kernel)
+        return bounded_parameters(self.kernel)
 
     def __call__(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient with respect to the raw parameters."""
@@ -192,13 +198,13 @@ def write_parameters(parameters: Sequence[Tensor], values: Tensor) -> None:
             parameter.copy_(block.view_as(parameter))
 
 
-def _parameters(kernel: Kernel) -> list[tuple[str, Tensor, Tensor, Tensor]]:
+def bounded_parameters(module: Module) -> list[tuple[str, Tensor, Tensor, Tensor]]:
     """Trainable raw parameters with the bounds that a gradient step must keep."""
     found = []
-    for name, parameter in kernel.named_parameters():
+    for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             continue
-        constraint = kernel.constraint_for_parameter_name(name)
+        constraint = module.constraint_for_parameter_name(name)
         low = torch.full_like(parameter, -torch.inf)
         high = torch.full_like(parameter, torch.inf)
         if constraint is not None and not constraint.enforced:

@@ -1,0 +1,53 @@
+"""Simulation of a model that is told about all targets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gp_eval.data import References
+from gp_eval.experiments.curves import Curves
+from gp_eval.models.protocol import MultiTargetModel
+from gp_eval.multi_target_loop import MultiTargetLoop
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["simulate_multi_target"]
+
+
+def simulate_multi_target(
+    build: Callable[[References, int], MultiTargetModel],
+    references: References,
+    scores: Tensor,
+    order: Tensor,
+    *,
+    n_max: int,
+) -> Curves:
+    """Curves of ``T`` targets that are evaluated jointly.
+
+    All targets are read after every round of ``T`` evaluations, so that ``n`` is the
+    number of evaluations a target, on average where targets are drawn.
+
+    Args:
+        build: Makes a fresh model of so many targets.
+        references: References of all targets.
+        scores: Scores of the targets, ``T x N``.
+        order: Order of random selection, shape ``N``.
+        n_max: Number of items to evaluate on each target.
+    """
+    n_targets = scores.shape[0]
+    never = StoppingRule(width=torch.finfo(torch.float64).tiny)
+    loop = MultiTargetLoop(
+        build(references, n_targets), references, stop=never, order=order
+    )
+    rows, beliefs = scores.tolist(), []
+    for _ in range(n_max):
+        for _ in range(n_targets):
+            target, item = loop.ask()[0]
+            loop.tell(target, item, rows[target][item])
+        beliefs.append(loop.performance())
+    return Curves(
+        torch.stack([belief.mean for belief in beliefs], dim=1).cpu(),
+        torch.stack([belief.variance for belief in beliefs], dim=1).cpu(),
+    )

@@ -1,0 +1,269 @@
+"""The sequential process for several targets, each with a coreset of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from gp_eval._random import random_order
+from gp_eval.acquisition import qAverageInformationGain
+from gp_eval.acquisition.select import best_candidate
+from gp_eval.data import References
+from gp_eval.loop import Result, StopReason
+from gp_eval.models.protocol import MultiTargetModel, Performance
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["MultiTargetLoop"]
+
+
+class MultiTargetLoop:
+    """Section 3.2 of the BayesAME paper as a state machine in memory.
+
+    First all targets are evaluated on the same random items. Then the targets take
+    turns, each with the item that tells most about its own score; with
+    :class:`~gp_eval.acquisition.qAverageInformationGain` an item is chosen for all
+    targets and one of them drawn. A target that has met its rule gets no more items of
+    its own and keeps informing the others.
+
+    Pairs asked and not yet told are pending: they are never asked again, and the next
+    choice is made as if they were evaluated already. Up to the next hyperparameter
+    update ``ask(q)`` therefore equals ``q`` single asks. Nothing else is asked before
+    the scores of the initial items are there, for the correlation of the targets is
+    learned from them.
+
+    Args:
+        model: The joint belief about the ``T`` targets.
+        references: The references it was built from.
+        stop: When to stop; each target by itself. The window is over the target's own
+            evaluations.
+        seed: Fixes the initial items and every other random choice.
+        order: A permutation of the items, shape ``N``, in place of the one by seed.
+
+    Attributes:
+        pending (dict): Pairs ``(target, item)`` asked and not told, in that order.
+        scores (list): Scores by item, one dictionary a target.
+        stop_reasons (list): Why each target stopped, ``None`` while it runs.
+    """
+
+    def __init__(
+        self,
+        model: MultiTargetModel,
+        references: References,
+        *,
+        stop: StoppingRule,
+        seed: int = 0,
+        order: Tensor | None = None,
+    ) -> None:
+        self.model, self.stop, self.seed = model, stop, seed
+        self.n_targets, self.n_items = model.n_targets, len(references.items)
+        if order is None:
+            order = random_order(self.n_items, seed)
+        self._order: list[int] = order.tolist()
+        self._initial = self._order[: model.initial_items]
+        # What may be chosen is a pair, counted target by target.
+        shift = torch.arange(self.n_targets).repeat_interleave(self.n_items)
+        groups = getattr(model, "item_groups", None)
+        if groups is None:
+            groups = torch.unique(references.scores, dim=0, return_inverse=True)[1]
+        self._same_as = groups.repeat(self.n_targets) + shift * self.n_items
+        self._rank = torch.argsort(order).repeat(self.n_targets)
+        self._free = torch.ones(self.n_targets, self.n_items, dtype=torch.bool)
+        self._turn = 0
+        self.pending: dict[tuple[int, int], None] = {}
+        self.scores: list[dict[int, float]] = [{} for _ in range(self.n_targets)]
+        self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
+        self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
+        self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
+
+    @property
+    def n(self) -> int:
+        """Evaluated pairs, over all targets."""
+        return sum(len(scores) for scores in self.scores)
+
+    @property
+    def done(self) -> bool:
+        """Whether every target has stopped."""
+        return all(reason is not None for reason in self.stop_reasons)
+
+    def performance(self) -> Performance:
+        """The joint belief at present, shape ``T``."""
+        return self.model.performance()
+
+    # Asking
+
+    def ask(self, q: int = 1) -> list[tuple[int, int]]:
+        """The next ``q`` pairs ``(target, item)``; fewer near the end, none once done.
+
+        Until the initial items are told for all targets there is nothing beyond them.
+        """
+        if not self._initial_left():
+            return self._next_chosen(q)
+        chosen = self._next_initial(q)
+        for target, item in chosen:
+            self.reserve(target, item)
+        return chosen
+
+    def reserve(self, target: int, item: int) -> None:
+        """Count a pair as asked."""
+        self.pending[target, item] = None
+        self._free[target, item] = False
+        if not self._initial_left():
+            self._turn = (target + 1) % self.n_targets
+
+    def _initial_left(self) -> bool:
+        """Whether a running target still lacks the score of an initial item."""
+        return any(
+            item not in self.scores[target]
+            for target in self._running()
+            for item in self._initial
+        )
+
+    def _next_initial(self, q: int) -> list[tuple[int, int]]:
+        """Initial items not asked yet, item by item over all running targets."""
+        room = {target: self._room(target) for target in self._running()}
+        chosen: list[tuple[int, int]] = []
+        for item in self._initial:
+            for target in room:
+                if len(chosen) < q and room[target] and self._free[target, item]:
+                    chosen.append((target, item))
+                    room[target] -= 1
+        return chosen
+
+    def _next_chosen(self, q: int) -> list[tuple[int, int]]:
+        """Pairs by the model's acquisition, or at random, reserved one by one."""
+        acquisition = self.model.acquisition()
+        if acquisition is None:
+            return self._take(q, self._at_random)
+        model: Any = acquisition.model
+        with model.lookahead() as add:
+            for target, item in self.pending:
+                add(target * self.n_items + item)
+
+            def choose() -> tuple[int, int] | None:
+                pair = self._by_gain(acquisition)
+                if pair is not None:
+                    add(pair[0] * self.n_items + pair[1])
+                return pair
+
+            return self._take(q, choose)
+
+    def _take(
+        self, q: int, choose: Callable[[], tuple[int, int] | None]
+    ) -> list[tuple[int, int]]:
+        chosen: list[tuple[int, int]] = []
+        while len(chosen) < q and (pair := choose()) is not None:
+            self.reserve(*pair)
+            chosen.append(pair)
+        return chosen
+
+    def _at_random(self) -> tuple[int, int] | None:
+        """An item of the next target, in that target's own random order."""
+        target = self._next_target()
+        if target is None:
+            return None
+        own = random_order(self.n_items, target).tolist()
+        items = (self._order[i] for i in own)
+        return target, next(i for i in items if self._free[target, i])
+
+    def _by_gain(self, acquisition: AcquisitionFunction) -> tuple[int, int] | None:
+        if isinstance(acquisition, qAverageInformationGain):
+            return self._by_average_gain(acquisition)
+        target = self._next_target()
+        if target is None:
+            return None
+        items = torch.nonzero(self._free[target]).squeeze(-1)
+        pairs = items + target * self.n_items
+        values = self._values(acquisition, pairs)
+        best = best_candidate(values, pairs, self._same_as, self._rank)
+        return target, best - target * self.n_items
+
+    def _values(self, acquisition: AcquisitionFunction, pairs: Tensor) -> Tensor:
+        of_items = getattr(acquisition, "of_items", None)
+        if of_items is not None:  # past BoTorch's transforms, see select_items
+            return of_items(pairs.unsqueeze(-1)).cpu()
+        rows = torch.stack([pairs % self.n_items, pairs // self.n_items], dim=-1)
+        with torch.no_grad():
+            return acquisition(rows.unsqueeze(-2).to(torch.float64)).cpu()
+
+    def _by_average_gain(
+        self, acquisition: qAverageInformationGain
+    ) -> tuple[int, int] | None:
+        """The item of highest average gain, for one of the targets that lack it."""
+        running = [target for target in self._running() if self._room(target)]
+        items = torch.nonzero(self._free[running].any(0)).squeeze(-1)
+        if not items.shape[0]:
+            return None
+        values = acquisition.of_items(items.unsqueeze(-1)).cpu()
+        item = best_candidate(values, items, self._same_as, self._rank)
+        lacking = [target for target in running if self._free[target, item]]
+        # By the number of pairs handed out, so that a resumed run draws the same.
+        draw = random_order(len(lacking), self.seed + self.n + len(self.pending))
+        return lacking[int(draw[0])], item
+
+    def _running(self) -> list[int]:
+        return [t for t, reason in enumerate(self.stop_reasons) if reason is None]
+
+    def _next_target(self) -> int | None:
+        """The running target whose turn it is and that may be given an item."""
+        for step in range(self.n_targets):
+            target = (self._turn + step) % self.n_targets
+            if self.stop_reasons[target] is None and self._room(target):
+                return target
+        return None
+
+    def _room(self, target: int) -> int:
+        """How many more items may be asked of a target."""
+        budget = min(self.n_items, self.stop.max_items or self.n_items)
+        waiting = sum(1 for t, _ in self.pending if t == target)
+        return max(0, budget - len(self.scores[target]) - waiting)
+
+    # Telling
+
+    def tell(self, target: int, item: int, score: float) -> None:
+        """Take in the score of a pair, asked or not, and see which targets stop."""
+        row = torch.tensor([[item, target]])
+        self.model.condition(row, torch.tensor([score], dtype=torch.float64))
+        self.pending.pop((target, item), None)
+        self._free[target, item] = False
+        self.scores[target][item] = score
+        belief = self.model.performance()
+        width = float(belief.width()[target])
+        self._estimates[target].append(float(belief.mean[target]))
+        self._widths[target].append(width)
+        if self.stop_reasons[target] is None:
+            self.stop_reasons[target] = self._reason(target, width)
+
+    def _reason(self, target: int, width: float) -> StopReason | None:
+        n = len(self.scores[target])
+        if n == self.n_items:
+            return "complete"
+        # Estimates mean nothing before the first training.
+        if not self._initial_left() and self.stop.met(self._estimates[target], width):
+            return "converged"
+        if self.stop.max_items is not None and n >= self.stop.max_items:
+            return "max_items"
+        return None
+
+    def results(self, targets: Sequence[str], items: Sequence[str]) -> list[Result]:
+        """Where each target stands, with the given names."""
+        belief = self.model.performance()
+        low, high = belief.interval()
+        return [
+            Result(
+                target=name,
+                mean=float(belief.mean[t]),
+                low=float(low[t]),
+                high=float(high[t]),
+                n=len(self.scores[t]),
+                N=self.n_items,
+                stop_reason=self.stop_reasons[t],
+                items=[items[i] for i in self.scores[t]],
+                estimates=list(self._estimates[t]),
+                widths=list(self._widths[t]),
+            )
+            for t, name in enumerate(targets)
+        ]
