@@ -10,6 +10,7 @@ from gp_eval.disco.probabilities import (
     probabilities_from_log_likelihoods,
     soften,
 )
+from gp_eval.disco.response_files import read_responses
 from gp_eval.disco.responses import Responses
 from gp_eval.disco.selection import item_order, reference_disagreement
 from gp_eval.disco.selection_scores import (
@@ -33,6 +34,7 @@ __all__ = [
     "item_order",
     "predictor_names",
     "probabilities_from_log_likelihoods",
+    "read_responses",
     "reference_disagreement",
     "soften",
 ]

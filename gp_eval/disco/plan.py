@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gp_eval.data import References
-from gp_eval.data.validation import positions
+from gp_eval.data.validation import positions, some
 from gp_eval.disco.options import DiscoOptions
 from gp_eval.disco.prediction import Prediction, Predictor
 from gp_eval.disco.predictors import Linear, fit_predictor
@@ -200,19 +200,26 @@ def _signatures(
     """Signatures ``T x D`` of responses to the chosen items."""
     if source == "probabilities" and responses.probabilities is not None:
         probabilities = responses.probabilities
+        _require_answers(responses, probabilities.isnan().any(-1).T, "probabilities")
         if labels is not None:
             temperatures = fit_temperatures(probabilities, labels, mask=classes)
             probabilities = soften(probabilities, temperatures, mask=classes)
         return probability_signatures(probabilities)
     if responses.scores is None:
         raise DataError("responses: the plan's signatures are scores, got none")
-    gaps = responses.scores.isnan().any(1)
+    _require_answers(responses, responses.scores.isnan(), "scores")
+    return score_signatures(responses.scores)
+
+
+def _require_answers(responses: Responses, gaps: Tensor, what: str) -> None:
+    """No gaps, ``k x T``, on the chosen items."""
     if bool(gaps.any()):
         where = [
-            i for i, gap in zip(responses.items, gaps.tolist(), strict=True) if gap
+            f"{responses.items[i]} of {responses.models[t]}" for i, t in gaps.nonzero()
         ]
-        raise DataError(f"responses: missing scores on chosen items {where[:20]}")
-    return score_signatures(responses.scores)
+        raise DataError(
+            f"responses: missing {what} on chosen items: {some(where, limit=20)}"
+        )
 
 
 def _fit(

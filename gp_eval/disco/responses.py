@@ -82,13 +82,13 @@ class Responses:
         """The chosen items in their order.
 
         Raises:
-            DataError: With the missing ones.
+            DataError: With all the missing ones: they are what is left to run.
         """
         place = {item: i for i, item in enumerate(self.items)}
         if missing := [item for item in chosen if item not in place]:
             raise DataError(
                 f"responses: {len(missing)} of the {len(chosen)} chosen items are "
-                f"missing: {some(missing, limit=20)}"
+                f"missing: {some(missing, limit=len(missing))}"
             )
         rows = torch.tensor([place[item] for item in chosen])
         return type(self)(

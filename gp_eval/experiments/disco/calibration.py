@@ -87,7 +87,7 @@ def error_correlations(rows: pd.DataFrame, scores: References) -> pd.DataFrame:
         if len(error) < 4:
             raise DataError(f"targets: expected at least 4, got {len(error)}")
         for name in measures:
-            values = measures.loc[error.index, name]
+            values = measures[name].reindex(error.index)
             pearson = pearsonr(error, values)
             interval = pearson.confidence_interval(0.95)
             found.append(

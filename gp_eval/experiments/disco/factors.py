@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -35,7 +35,7 @@ class Levels:
 
 
 def factor_analysis(
-    trials: Sequence[Trial],
+    trials: Iterable[Trial],
     base: DiscoOptions,
     *,
     levels: Levels | None = None,
@@ -60,34 +60,36 @@ def factor_analysis(
     Raises:
         ValueError: For no trial, or a share of references outside ``(0, 1]``.
     """
-    if not trials:
-        raise ValueError("trials: expected at least one")
     levels = levels or Levels()
-    changes = _changes(trials[0], base, levels)
+    for share in levels.sources:
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"sources: expected 0 < share <= 1, got {share}")
+    found = [_one_split(trial, base, levels, n_draws) for trial in trials]
+    if not found:
+        raise ValueError("trials: expected at least one")
+    summary = summarise_trials(pd.concat(found), by=["factor", "level"])
+    return summary[["factor", "level", *summary.columns[:-2]]]
+
+
+def _one_split(
+    trial: Trial, base: DiscoOptions, levels: Levels, n_draws: int
+) -> pd.DataFrame:
+    changes = _changes(trial, base, levels)
+    named = [(factor, level) for factor, level, _ in changes]
     options = [
         DiscoOptions.model_validate({**base.model_dump(), **change})
         for _, _, change in changes
     ]
-    rows = [run_trials(trials, options, n_draws=n_draws)]
-    named = [(factor, level) for factor, level, _ in changes]
+    rows = [run_trials([trial], options, n_draws=n_draws)]
     for share in levels.sources:
-        if not 0.0 < share <= 1.0:
-            raise ValueError(f"sources: expected 0 < share <= 1, got {share}")
-        smaller = [
-            t.with_sources(max(2, round(share * len(t.references.models))))
-            for t in trials
-        ]
-        size = len(smaller[0].references.models)
-        if base.guiding is not None and base.guiding > size:
-            continue
-        more = run_trials(smaller, [base], n_draws=n_draws)
-        rows.append(more.assign(setting=len(named)))
-        named.append(("sources", str(size)))
+        size = max(2, round(share * len(trial.references.models)))
+        if base.guiding is None or base.guiding <= size:
+            smaller = run_trials([trial.with_sources(size)], [base], n_draws=n_draws)
+            rows.append(smaller.assign(setting=len(named)))
+            named.append(("sources", str(size)))
     table = pd.concat(rows, ignore_index=True)
-    table["factor"] = [named[place][0] for place in table["setting"]]
-    table["level"] = [named[place][1] for place in table["setting"]]
-    summary = summarise_trials(table, by=["factor", "level"])
-    return summary[["factor", "level", *summary.columns[:-2]]]
+    factors, names = zip(*(named[place] for place in table["setting"]), strict=True)
+    return table.assign(factor=factors, level=names)
 
 
 def _changes(
