@@ -141,5 +141,7 @@ def _answered(responses: Responses) -> Responses:
         there |= ~responses.scores.isnan().all(1)
     if responses.probabilities is not None:
         there |= ~responses.probabilities.isnan().any(-1).all(0)
+    if not bool(there.any()):
+        raise DataError("responses: expected numbers, found none")
     items = zip(responses.items, there.tolist(), strict=True)
     return responses.on([item for item, answered in items if answered])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import torch
 from scipy.stats import pearsonr, spearmanr
@@ -88,6 +86,10 @@ def error_correlations(rows: pd.DataFrame, scores: References) -> pd.DataFrame:
             raise DataError(f"targets: expected at least 4, got {len(error)}")
         for name in measures:
             values = measures[name].reindex(error.index)
+            if error.nunique() == 1 or values.nunique() == 1:
+                raise DataError(
+                    f"targets: all errors or all values of the {name} are equal"
+                )
             pearson = pearsonr(error, values)
             interval = pearson.confidence_interval(0.95)
             found.append(
@@ -102,7 +104,4 @@ def error_correlations(rows: pd.DataFrame, scores: References) -> pd.DataFrame:
                     "n_models": len(error),
                 }
             )
-    table = pd.DataFrame(found)
-    if not all(math.isfinite(value) for value in table["pearson"]):
-        raise DataError("targets: all errors or all measures are equal")
-    return table
+    return pd.DataFrame(found)
