@@ -51,7 +51,12 @@ def experiment(
         "10,30,60,100"
     ),
     split: Annotated[
-        str, option("split", "uniform, chronological, performance-gap, by commas.")
+        str,
+        option(
+            "split",
+            "uniform, chronological (the last models of the table are the newest), "
+            "performance-gap, by commas.",
+        ),
     ] = "uniform",
     choice: Annotated[
         str, option("choice", "jsd, pds, pds-per-class, random, by commas.")
