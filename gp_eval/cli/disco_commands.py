@@ -17,8 +17,11 @@ from gp_eval.cli.disco_options import (
     Predictor,
     PredictorOption,
     PredictorSettings,
+    Signature,
+    Source,
     Stratify,
     Temperature,
+    Umap,
 )
 from gp_eval.cli.disco_options import Refs as RefsArgument
 from gp_eval.cli.options import (
@@ -47,7 +50,9 @@ def fit(
     guiding: Guiding = None,
     stratify: Stratify = False,
     temperature: Temperature = False,
+    signature: Signature = Source.auto,
     pca: Pca = 256,
+    umap: Umap = None,
     predictor: PredictorOption = Predictor.gp,
     predictor_option: PredictorSettings = None,
     macro: Macro = False,
@@ -71,7 +76,9 @@ def fit(
         guiding=guiding,
         stratify=stratify,
         temperature=temperature,
+        signature=signature.value,
         pca=pca or None,
+        umap=umap,
         predictor=predictor.value,
         predictor_options=predictor_option or [],
         seed=seed,

@@ -22,11 +22,14 @@ __all__ = [
     "PredictorOption",
     "PredictorSettings",
     "Refs",
+    "Signature",
+    "Source",
     "SplitName",
     "Splits",
     "Stratify",
     "Targets",
     "Temperature",
+    "Umap",
     "numbers",
     "words",
 ]
@@ -51,6 +54,14 @@ class Predictor(StrEnum):
     random_forest = "random-forest"
     boosting = "boosting"
     mean = "mean"
+
+
+class Source(StrEnum):
+    """What signatures are made of; ``auto`` is probabilities where there are some."""
+
+    auto = "auto"
+    probabilities = "probabilities"
+    scores = "scores"
 
 
 class SplitName(StrEnum):
@@ -88,6 +99,17 @@ LogLikelihoods = Annotated[
 ]
 Pca = Annotated[
     int, option("pca", "Principal components, 0 for none; the GP takes none.", min=0)
+]
+Signature = Annotated[
+    Source,
+    option(
+        "signature",
+        "Responses that predict; scores where later models have no probabilities.",
+    ),
+]
+Umap = Annotated[
+    int | None,
+    option("umap", "UMAP components in place of PCA; needs umap-learn.", min=1),
 ]
 PredictorOption = Annotated[
     Predictor, option("predictor", "What predicts the score from the responses.")

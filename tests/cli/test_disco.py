@@ -11,11 +11,12 @@ import torch
 from command import gp_eval
 from populations import population
 
-from gp_eval.cli.disco_options import Choice, Predictor, SplitName
+from gp_eval.cli.disco_options import Choice, Predictor, Source, SplitName
 from gp_eval.data import References
 from gp_eval.disco import DiscoOptions, DiscoPlan, item_order, predictor_names
 from gp_eval.disco.cross_validation import out_of_fold_errors
 from gp_eval.disco.options import Choice as PlanChoice
+from gp_eval.disco.options import Source as PlanSource
 from gp_eval.experiments.disco import SplitName as Regime
 
 
@@ -54,7 +55,8 @@ def test_fit_writes_the_plan_of_the_flags(refs: Path, tmp_path: Path) -> None:
     outcome = gp_eval(
         "disco", "fit", refs, "-k", 8, "-o", tmp_path / "plan", "--choice", "pds",
         "--predictor", "ridge", "--predictor-option", "alpha=2.5", "--guiding", 9,
-        "--pca", 0, "--stratify", "--macro", "--seed", 4, "--json",
+        "--pca", 0, "--signature", "scores", "--stratify", "--macro",
+        "--seed", 4, "--json",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     plan = DiscoPlan.load(tmp_path / "plan")
@@ -65,6 +67,7 @@ def test_fit_writes_the_plan_of_the_flags(refs: Path, tmp_path: Path) -> None:
         predictor_options={"alpha": 2.5},
         guiding=9,
         pca=None,
+        signature="scores",
         stratify=True,
         seed=4,
     )
@@ -78,7 +81,7 @@ def test_fit_writes_the_plan_of_the_flags(refs: Path, tmp_path: Path) -> None:
         "N": 50,
         "references": 30,
         "choice": "pds",
-        "signature": "probabilities",
+        "signature": "scores",
         "predictor": "ridge",
         "out_of_fold_mae": pytest.approx(float(errors.abs().mean()), rel=1e-9),
     }
@@ -273,4 +276,5 @@ def test_flags_know_what_plans_know() -> None:
     names = [g for a in get_args(PlanChoice) for g in (get_args(a) or (a,))]
     assert {c.value for c in Choice} == set(names) - {"given"}
     assert {p.value for p in Predictor} == {*predictor_names(), "mean"}
+    assert {s.value for s in Source} == set(get_args(PlanSource))
     assert {s.value for s in SplitName} == set(get_args(Regime))
