@@ -95,6 +95,7 @@ class MultiTargetBayesAME:
         device: torch.device | str = "cpu",
     ) -> None:
         _check(n_targets, selection, initial, refit_every, n_latents, latents)
+        _check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
@@ -232,6 +233,17 @@ class MultiTargetBayesAME:
             )
         self.updates[n] = read_hyperparameters(parameters)
         model.refresh()
+
+
+def _check_training(
+    learning_rate: float | None, weight_decay: float, steps: int
+) -> None:
+    if learning_rate is not None and not learning_rate > 0.0:
+        raise ValueError(f"learning_rate: expected > 0, got {learning_rate}")
+    if not weight_decay >= 0.0:
+        raise ValueError(f"weight_decay: expected >= 0, got {weight_decay}")
+    if steps < 1:
+        raise ValueError(f"steps: expected at least 1, got {steps}")
 
 
 def _check(

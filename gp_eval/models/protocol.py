@@ -95,7 +95,11 @@ class MultiTargetModel(Protocol):
         """Estimates and variances of shape ``T``, with their joint covariance."""
 
     def acquisition(self) -> AcquisitionFunction | None:
-        """What to maximise over ``[item, target]``; ``None`` for random selection."""
+        """What to maximise over ``[item, target]``; ``None`` for random selection.
+
+        The model it reads has a ``lookahead``, see
+        :class:`~gp_eval.acquisition.select.SupportsLookahead`.
+        """
 
 
 @runtime_checkable

@@ -110,7 +110,8 @@ def test_high_correlation_finds_the_family() -> None:
 def test_high_correlation_grows_from_every_model_and_takes_the_best_set() -> None:
     """A literal loop; the model listed twice is the closest pair and no family."""
     references = families()
-    scores = torch.cat([references.scores, references.scores[:, :1]], dim=1)
+    twice = references.models.index("m00")
+    scores = torch.cat([references.scores, references.scores[:, [twice]]], dim=1)
     made = References(scores, references.items, [*references.models, "copy"])
     correlation = torch.corrcoef(scores.T)
     sets = []
