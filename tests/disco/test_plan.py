@@ -238,7 +238,7 @@ def test_missing_chosen_items_are_listed() -> None:
     assert plan.items[4] in str(e.value)
     frame = frame.copy()
     frame.loc[plan.items[2], frame.columns[0]] = np.nan
-    with pytest.raises(DataError, match=f"missing scores .*'{plan.items[2]}'"):
+    with pytest.raises(DataError, match=f"missing scores .*'{plan.items[2]} of m40'"):
         plan.predict(frame)
 
 
