@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from gp_eval.comparison import compare
     from gp_eval.data import Buckets, References
+    from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import (
         LMCKernel,
         RankOneIndexKernel,
@@ -48,6 +49,8 @@ _HOMES = {
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "DiscoOptions": "disco",
+    "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
@@ -82,6 +85,8 @@ __all__ = [
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "DiscoOptions",
+    "DiscoPlan",
     "EvaluationLoop",
     "LMCKernel",
     "MultiTargetBayesAME",

@@ -18,6 +18,8 @@ from gp_eval.models.baselines import (
 )
 from gp_eval.models.baselines.proeval import ProEval
 from gp_eval.models.bayesame import BayesAME
+from gp_eval.models.combined import Combined
+from gp_eval.models.disco import Disco
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.protocol import PerformanceModel
@@ -46,6 +48,8 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "proeval": ProEval,
     "irt-2pl": ItemResponse2PL,
     "irt-beta": ItemResponseBeta,
+    "disco": Disco,
+    "combined": Combined,
 }
 
 
