@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -21,6 +21,7 @@ from gp_eval.models.hyperparameters import (
 )
 from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
 from gp_eval.models.sequential import SequentialBucketModel
+from gp_eval.models.weighted_prior import weighted_prior
 from gp_eval.optim import Fit, fit_kernel, make_objective
 from gp_eval.optim.lbfgsb import Parametrization
 
@@ -52,6 +53,9 @@ class BayesAME:
             so give every model its own.
         mean_module: Any mean over ``phi``; default Eq. (1). Its parameters are taken as
             they are, not fitted.
+        weights: How much each reference counts, ``K`` numbers >= 0 (Appendix B.2), in
+            place of both modules; see
+            :func:`~gp_eval.models.weighted_prior.weighted_prior`.
         parametrization: Of the optimizer, see :func:`~gp_eval.optim.fit_kernel`.
         tolerance: For the buckets of continuous scores, see
             :meth:`~gp_eval.data.Buckets.from_references`.
@@ -68,6 +72,7 @@ class BayesAME:
         refit_every: int | None = 50,
         covar_module: Kernel | None = None,
         mean_module: Mean | None = None,
+        weights: Sequence[float] | None = None,
         parametrization: Parametrization = "raw",
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
@@ -78,6 +83,9 @@ class BayesAME:
             )
         if refit_every is not None and refit_every < 1:
             raise ValueError(f"refit_every: expected >= 1 or None, got {refit_every}")
+        references, covar_module, mean_module = weighted_prior(
+            references, weights, covar_module, mean_module
+        )
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
         self.parametrization: Parametrization = parametrization
