@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gp_eval.acquisition import RandomSelection, qPerformanceInformationGain
-    from gp_eval.data import Buckets, References
+    from gp_eval.data import Buckets, References, weights_from_metadata
     from gp_eval.kernels import ReferenceScoreKernel
     from gp_eval.likelihoods import BucketGaussianLikelihood
     from gp_eval.loop import EvaluationLoop, Result, evaluate
     from gp_eval.means import ReferenceMean
     from gp_eval.models import (
         BayesAME,
+        BayesAMELogit,
         BucketGP,
         Performance,
         PerformanceModel,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BayesAME": "models",
+    "BayesAMELogit": "models",
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
@@ -50,10 +52,12 @@ _HOMES = {
     "make_model": "models",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
+    "weights_from_metadata": "data",
 }
 
 __all__ = [
     "BayesAME",
+    "BayesAMELogit",
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
@@ -73,6 +77,7 @@ __all__ = [
     "make_model",
     "qPerformanceInformationGain",
     "register_model",
+    "weights_from_metadata",
 ]
 
 

@@ -54,8 +54,8 @@ def weights_from_metadata(
             are all 0.
 
     Example:
-        >>> frame = pd.DataFrame({"size": [7.0, 70.0], "family": ["a", "b"]}, ["x", "y"])
-        >>> weights_from_metadata(frame, {"size": 7.0, "family": "a"})
+        >>> frame = pd.DataFrame({"size": [7, 70], "family": ["a", "b"]}, ["x", "y"])
+        >>> weights_from_metadata(frame, {"size": 7, "family": "a"})
         [1.0, 0.0]
     """
     if missing not in get_args(MissingMetadata):

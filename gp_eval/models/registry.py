@@ -19,6 +19,7 @@ from gp_eval.models.baselines import (
 from gp_eval.models.baselines.proeval import ProEval
 from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
+from gp_eval.models.logit import BayesAMELogit
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.protocol import PerformanceModel
 
@@ -35,6 +36,8 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "bayesame": BayesAME,
     "bayesame-multi": MultiTargetBayesAME,
     "bayesame-rs": partial(BayesAME, selection="random"),
+    "bayesame-logit": BayesAMELogit,
+    "bayesame-logit-rs": partial(BayesAMELogit, selection="random"),
     "rs-mean": RandomMean,
     "seq-apw": SequentialAnchorPoints,
     "aipw": AIPW,
