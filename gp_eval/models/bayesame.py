@@ -11,7 +11,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from gp_eval.acquisition import qPerformanceInformationGain
+from gp_eval.acquisition import BatchSelection, qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.estimators import out_of_sample_estimate, posterior_mse
 from gp_eval.models.hyperparameters import (
@@ -48,6 +48,10 @@ class BayesAME:
         selection: ``"auto"`` as above, ``"random"`` for BayesAME-RS.
         noise: :math:`\sigma^2`; default by regime.
         margin: :math:`N_0`.
+        batch: ``|A|`` of Appendix B.1: select by optimal batches of so many items
+            (Eq. (13)) in place of Eq. (6). Without effect where items are random.
+        lookahead: With ``batch``, whether one item of the batch is evaluated, drawn at
+            random, before the next batch is planned (non-myopic), or all (myopic).
         refit_every: The paper's ``F``; ``None`` never fits.
         covar_module: Any kernel over ``phi``; default Eq. (1). It is trained in place,
             so give every model its own.
@@ -67,6 +71,8 @@ class BayesAME:
         references: References,
         *,
         selection: Literal["auto", "random"] = "auto",
+        batch: int = 1,
+        lookahead: bool = False,
         noise: float | None = None,
         margin: int = 10,
         refit_every: int | None = 50,
@@ -103,6 +109,8 @@ class BayesAME:
         self._replayed: dict[int, Hyperparameters] = {}
         active = self.unique and selection == "auto"
         self._gain = qPerformanceInformationGain(self.model) if active else None
+        batches = BatchSelection(batch, lookahead)
+        self.batch_selection = batches if active and batch > 1 else None
 
     # The protocol of the harness
 
