@@ -5,28 +5,33 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from gp_eval.cli.output import note, print_json, print_table
-from gp_eval.cli.scores import parse_pairs, read_scores
+from gp_eval.cli.output import note, print_json, print_table, training_progress
+from gp_eval.cli.scores import for_targets, parse_pairs, read_scores
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.loop import Result
-from gp_eval.session import Session
+from gp_eval.models.registry import takes_targets
+from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["ask_items", "show_status", "start_session", "tell_scores"]
 
 _BUDGET_SPENT = 3
 
+AnySession = Session | MultiTargetSession
+Pair = tuple[str, str]  # target and item
+
 
 def start_session(
     run: Path,
     refs: Path,
     *,
-    target: str,
-    model: str,
+    targets: Sequence[str],
+    model: str | None,
     stop: StoppingRule,
     seed: int,
     exclude: Sequence[str],
@@ -42,85 +47,115 @@ def start_session(
         references = references.without(exclude)
     if macro:
         references = references.macro()
-    with Session.create(
-        run, references, target=target, model=model, stop=stop, seed=seed
-    ):
+    with _create(run, references, targets, model=model, stop=stop, seed=seed):
         note(
-            f"{target}: {len(references.items)} items, {len(references.models)} "
-            f"references.\nNext: gp-eval ask {run}"
+            f"{', '.join(targets)}: {len(references.items)} items, "
+            f"{len(references.models)} references.\nNext: gp-eval ask {run}"
         )
 
 
+def _create(
+    run: Path,
+    references: References,
+    targets: Sequence[str],
+    *,
+    model: str | None,
+    stop: StoppingRule,
+    seed: int,
+) -> AnySession:
+    """A session of one target, unless there are several or the model is of several."""
+    if model is None:
+        model = "bayesame" if len(targets) == 1 else "bayesame-multi"
+    if len(targets) == 1 and not takes_targets(model):
+        return Session.create(
+            run, references, target=targets[0], model=model, stop=stop, seed=seed
+        )
+    return MultiTargetSession.create(
+        run, references, targets=targets, model=model, stop=stop, seed=seed
+    )
+
+
 def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> int:
-    """Print items in the wanted form; returns the exit code."""
-    with Session.open(run) as session:
-        items = session.pending if pending else session.ask(n)
-        result, waiting = session.estimate(), len(session.pending)
-        short = strict and _fell_short(result, session.config.stop)
-    if form == "json":
-        print(json.dumps(items))
-    elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([["item"], *([item] for item in items)])
-    else:
-        for item in items:
-            print(item)
-    if not items and not pending:
+    """Print items, or pairs of target and item; returns the exit code."""
+    with (
+        training_progress() as progress,
+        open_session(run, progress=progress) as session,
+    ):
+        asked = session.pending if pending else session.ask(n)
+        results, waiting = session.estimates(), len(session.pending)
+        short = strict and _fell_short(results, session.config.stop)
+    _print_asked(asked, form, pairs=isinstance(session, MultiTargetSession))
+    if not asked and not pending:
         note(
-            f"stopped: {result.stop_reason}"
-            if result.stop_reason
+            f"stopped: {_reasons(results)}"
+            if session.done
             else f"nothing to ask before {waiting} pending items are told "
             f"(gp-eval ask {run} --pending)"
         )
     return _BUDGET_SPENT if short else 0
 
 
-def tell_scores(run: Path, pairs: Sequence[str], source: str | None) -> None:
+def _print_asked(asked: Sequence[str | Pair], form: str, *, pairs: bool) -> None:
+    """What was asked, in the wanted form."""
+    columns = ["target", "item"] if pairs else ["item"]
+    rows = [(one,) if isinstance(one, str) else one for one in asked]
+    if form == "json":
+        named = [dict(zip(columns, row, strict=True)) for row in rows]
+        print(json.dumps(named if pairs else asked))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows([columns, *rows])
+    else:
+        for row in rows:
+            print("\t".join(row))
+
+
+def tell_scores(
+    run: Path, words: Sequence[str], source: str | None, *, target: str | None
+) -> None:
     """Record scores given as arguments or in a file."""
-    scores = parse_pairs(pairs) if source is None else read_scores(source)
-    with Session.open(run) as session:
+    given = parse_pairs(words) if source is None else read_scores(source)
+    with (
+        training_progress() as progress,
+        open_session(run, progress=progress) as session,
+    ):
+        scores = for_targets(given, session.targets, target)
+        _tell(session, scores)
+        results = session.estimates()
+    told = {name for name, _ in scores}
+    note(f"{len(scores)} told")
+    for result in results:
+        if result.target in told:
+            note(
+                f"{result.target}: n = {result.n} of {result.N}, estimate "
+                f"{result.mean:.4f} [{result.low:.4f}, {result.high:.4f}]"
+                + (f", stopped: {result.stop_reason}" if result.stop_reason else "")
+            )
+
+
+def _tell(session: AnySession, scores: Mapping[Pair, float]) -> None:
+    if isinstance(session, MultiTargetSession):
         session.tell_all(scores)
-        result = session.estimate()
-    note(
-        f"{len(scores)} told; n = {result.n} of {result.N}, estimate "
-        f"{result.mean:.4f} [{result.low:.4f}, {result.high:.4f}]"
-        + (f", stopped: {result.stop_reason}" if result.stop_reason else "")
-    )
+    else:
+        session.tell_all({item: score for (_, item), score in scores.items()})
 
 
 def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
-    """Print where the run stands; returns the exit code."""
-    with Session.open(run, read_only=True) as session:
-        result, pending = session.estimate(), session.pending
-        short = strict and _fell_short(result, session.config.stop)
-    record = {
-        "target": result.target,
-        "estimate": result.mean,
-        "low": result.low,
-        "high": result.high,
-        "width": result.width,
-        "n": result.n,
-        "N": result.N,
-        "pending": len(pending),
-        "done": result.stop_reason is not None,
-        "stop_reason": result.stop_reason,
-    }
+    """Print where the run stands, target by target; returns the exit code."""
+    with (
+        training_progress() as progress,
+        open_session(run, read_only=True, progress=progress) as session,
+    ):
+        results = session.estimates()
+        waiting = _waiting(session)
+        short = strict and _fell_short(results, session.config.stop)
     if as_json:
-        print_json(record)
+        for result in results:
+            print_json(_record(result, waiting[result.target]))
     else:
         print_table(
             ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
-            [
-                [
-                    result.target,
-                    f"{result.mean:.4f}",
-                    f"[{result.low:.4f}, {result.high:.4f}]",
-                    f"{result.width:.4f}",
-                    f"{result.n} of {result.N}",
-                    str(len(pending)),
-                    result.stop_reason or "no",
-                ]
-            ],
+            [_row(result, waiting[result.target]) for result in results],
         )
         note(
             "Estimated mean over these items for this model; the interval is a "
@@ -129,5 +164,51 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
     return _BUDGET_SPENT if short else 0
 
 
-def _fell_short(result: Result, stop: StoppingRule) -> bool:
-    return result.stop_reason == "max_items" and result.width > stop.width
+def _waiting(session: AnySession) -> dict[str, int]:
+    """Number of pending items of each target."""
+    if isinstance(session, Session):
+        return {session.targets[0]: len(session.pending)}
+    counts = dict.fromkeys(session.targets, 0)
+    for target, _ in session.pending:
+        counts[target] += 1
+    return counts
+
+
+def _record(result: Result, pending: int) -> dict[str, Any]:
+    return {
+        "target": result.target,
+        "estimate": result.mean,
+        "low": result.low,
+        "high": result.high,
+        "width": result.width,
+        "n": result.n,
+        "N": result.N,
+        "pending": pending,
+        "done": result.stop_reason is not None,
+        "stop_reason": result.stop_reason,
+    }
+
+
+def _row(result: Result, pending: int) -> list[str]:
+    return [
+        result.target,
+        f"{result.mean:.4f}",
+        f"[{result.low:.4f}, {result.high:.4f}]",
+        f"{result.width:.4f}",
+        f"{result.n} of {result.N}",
+        str(pending),
+        result.stop_reason or "no",
+    ]
+
+
+def _reasons(results: Sequence[Result]) -> str:
+    if len(results) == 1:
+        return str(results[0].stop_reason)
+    return ", ".join(f"{result.target}: {result.stop_reason}" for result in results)
+
+
+def _fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
+    return any(
+        result.stop_reason == "max_items" and result.width > stop.width
+        for result in results
+    )

@@ -35,6 +35,7 @@ __all__ = [
 _MODELS: dict[str, Callable[..., Any]] = {
     "bayesame": BayesAME,
     "bayesame-multi": MultiTargetBayesAME,
+    "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),
     "bayesame-rs": partial(BayesAME, selection="random"),
     "bayesame-logit": BayesAMELogit,
     "bayesame-logit-rs": partial(BayesAMELogit, selection="random"),
