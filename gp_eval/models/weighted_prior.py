@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
+from torch import Tensor
 
 from gp_eval.data import References
 from gp_eval.kernels import ReferenceScoreKernel
 from gp_eval.means import ReferenceMean
 
-__all__ = ["weighted_prior"]
+__all__ = ["references_that_count", "weighted_prior"]
 
 
 def weighted_prior(
@@ -49,6 +50,19 @@ def weighted_prior(
             "weights: they make a kernel and a mean; give them to covar_module and "
             "mean_module in place of weights="
         )
+    references, values = references_that_count(references, weights)
+    kernel = ReferenceScoreKernel(weights=values)
+    return references, kernel, ReferenceMean(weights=values / values.sum())
+
+
+def references_that_count(
+    references: References, weights: Sequence[float]
+) -> tuple[References, Tensor]:
+    """The references of positive weight, and their weights with sum ``K``.
+
+    Raises:
+        ValueError: For weights that are not ``K`` finite numbers >= 0, or all 0.
+    """
     values = torch.tensor([float(w) for w in weights], dtype=torch.float64)
     n_references = len(references.models)
     if values.shape[0] != n_references:
@@ -65,5 +79,4 @@ def weighted_prior(
         names = [references.models[k] for k in kept]
         references = references.subset(models=names, missing="keep")
         values = values[kept]
-    kernel = ReferenceScoreKernel(weights=values * (len(kept) / values.sum()))
-    return references, kernel, ReferenceMean(weights=values / values.sum())
+    return references, values * (len(kept) / values.sum())
