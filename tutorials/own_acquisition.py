@@ -183,7 +183,8 @@ weak = {
 }
 figure = matplotlib_figure()(figsize=(6, 3.5))
 axis = figure.subplots()
-for name, result in {"all starts": search, **weak}.items():
+axis.plot(search.trace, linewidth=6, alpha=0.3, label="all starts")
+for name, result in weak.items():
     axis.plot(result.trace, marker=".", label=name)
 axis.axhline(greedy.value, color="grey", linestyle="--", label="greedy")
 axis.set_xlabel("round of the search")

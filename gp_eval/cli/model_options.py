@@ -112,9 +112,8 @@ def metadata_weights(path: Path, row: str, references: References) -> list[float
             f"{some(frame.index.tolist())}"
         )
     _check_rows("--metadata", path, frame, references)
-    return weights_from_metadata(
-        frame, frame.loc[row].to_dict(), models=references.models
-    )
+    target = {str(column): value for column, value in frame.loc[row].items()}
+    return weights_from_metadata(frame, target, models=references.models)
 
 
 def _read(path: Path) -> pd.DataFrame:
