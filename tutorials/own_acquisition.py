@@ -82,7 +82,7 @@ class GainPerCost(AcquisitionFunction):
 
     def __init__(self, model, cost, X_pending=None):
         super().__init__(model=model)
-        self.cost = cost
+        self.cost = torch.as_tensor(cost, dtype=torch.float64)
         self.set_X_pending(X_pending)
 
     @concatenate_pending_points
@@ -158,7 +158,11 @@ for name, chosen in (
     )
 
 # %% [markdown]
-# `ge.register_model("cost-aware", CostAware)` makes it a name for sessions and
+# The interval is the model's own and may miss the truth: see "When it stops" in the
+# README.
+#
+# `ge.register_model("cost-aware", CostAware)` makes it a name for sessions (with the
+# costs as a list in `model_options`) and
 # simulations; see `own_method.py`.
 #
 # ## A batch of 8 for a model server
