@@ -161,9 +161,8 @@ for name, chosen in (
 # The interval is the model's own and may miss the truth: see "When it stops" in the
 # README.
 #
-# `ge.register_model("cost-aware", CostAware)` makes it a name for sessions (with the
-# costs as a list in `model_options`) and
-# simulations; see `own_method.py`.
+# `ge.register_model("cost-aware", CostAware)` makes it a name for simulations and, with
+# the costs as a list in `model_options`, for sessions; see `own_method.py`.
 #
 # ## A batch of 8 for a model server
 #
