@@ -110,7 +110,7 @@ def test_high_correlation_finds_the_family() -> None:
 def test_high_correlation_grows_from_every_model_and_takes_the_best_set() -> None:
     """A literal loop; the model listed twice is the closest pair and no family."""
     references = families()
-    twice = references.models.index("m00")
+    twice = references.models.index("m0")
     scores = torch.cat([references.scores, references.scores[:, [twice]]], dim=1)
     made = References(scores, references.items, [*references.models, "copy"])
     correlation = torch.corrcoef(scores.T)
