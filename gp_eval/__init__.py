@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
-    from gp_eval.data import Buckets, References
+    from gp_eval.data import Buckets, References, weights_from_metadata
     from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import (
         LMCKernel,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gp_eval.means import ReferenceMean
     from gp_eval.models import (
         BayesAME,
+        BayesAMELogit,
         BucketGP,
         MultiTargetBayesAME,
         MultiTargetGP,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BayesAME": "models",
+    "BayesAMELogit": "models",
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
@@ -78,10 +80,12 @@ _HOMES = {
     "qAverageInformationGain": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
+    "weights_from_metadata": "data",
 }
 
 __all__ = [
     "BayesAME",
+    "BayesAMELogit",
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
@@ -114,6 +118,7 @@ __all__ = [
     "qAverageInformationGain",
     "qPerformanceInformationGain",
     "register_model",
+    "weights_from_metadata",
 ]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
 from gp_eval.cli.scores import for_targets, parse_pairs, read_scores
 from gp_eval.data import References
@@ -38,6 +39,9 @@ def start_session(
     *,
     targets: Sequence[str],
     model: str | None,
+    options: Mapping[str, Any],
+    weights: Path | None,
+    metadata: tuple[Path, str] | None,
     stop: StoppingRule,
     seed: int,
     exclude: Sequence[str],
@@ -45,7 +49,11 @@ def start_session(
     missing: Missing,
     duplicate_models: DuplicateModels,
 ) -> None:
-    """Create the session and say how to go on."""
+    """Create the session and say how to go on.
+
+    Weights come from ``options``, a file of them, or a file of metadata and the row
+    that is the target's.
+    """
     references = References.read(
         refs, missing=missing, duplicate_models=duplicate_models
     )
@@ -53,7 +61,17 @@ def start_session(
         references = references.without(exclude)
     if macro:
         references = references.macro()
-    with _create(run, references, targets, model=model, stop=stop, seed=seed):
+    options = dict(options)
+    if weights is not None:
+        options["weights"] = read_weights(weights, references)
+    elif metadata is not None:
+        options["weights"] = metadata_weights(*metadata, references)
+    if model is None:
+        model = "bayesame" if len(targets) == 1 else "bayesame-multi"
+    check_values(model, options)
+    with _create(
+        run, references, targets, model=model, options=options, stop=stop, seed=seed
+    ):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
             f"{len(references.models)} references.\nNext: gp-eval ask {run}"
@@ -65,19 +83,30 @@ def _create(
     references: References,
     targets: Sequence[str],
     *,
-    model: str | None,
+    model: str,
+    options: Mapping[str, Any],
     stop: StoppingRule,
     seed: int,
 ) -> AnySession:
     """A session of one target, unless there are several or the model is of several."""
-    if model is None:
-        model = "bayesame" if len(targets) == 1 else "bayesame-multi"
     if len(targets) == 1 and not takes_targets(model):
         return Session.create(
-            run, references, target=targets[0], model=model, stop=stop, seed=seed
+            run,
+            references,
+            target=targets[0],
+            model=model,
+            model_options=options,
+            stop=stop,
+            seed=seed,
         )
     return MultiTargetSession.create(
-        run, references, targets=targets, model=model, stop=stop, seed=seed
+        run,
+        references,
+        targets=targets,
+        model=model,
+        model_options=options,
+        stop=stop,
+        seed=seed,
     )
 
 

@@ -128,11 +128,11 @@ def simulate_one_by_one(
     means, variances = [], []
     for row in scores.tolist():
         loop = EvaluationLoop(build(references), references, stop=never, order=order)
-        variance = []
-        for _ in range(n_max):
-            item = loop.ask()[0]
-            loop.tell(item, row[item])
-            variance.append(loop.variance)
+        variance: list[float] = []
+        while len(variance) < n_max:
+            for item in loop.ask(min(loop.per_iteration, n_max - len(variance))):
+                loop.tell(item, row[item])
+                variance.append(loop.variance)
         means.append(loop.estimates)
         variances.append(variance)
     return Curves(

@@ -15,6 +15,7 @@ from torch import Tensor
 from gp_eval.acquisition import qAverageInformationGain, qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.kernels import LMCKernel, default_latents
+from gp_eval.means import ReferenceMean
 from gp_eval.models.checkpoint import load_model, save_model
 from gp_eval.models.hyperparameters import (
     read_hyperparameters,
@@ -23,6 +24,7 @@ from gp_eval.models.hyperparameters import (
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
+from gp_eval.models.weighted_prior import references_that_count
 from gp_eval.optim import Fit, Progress, fit_adamw, make_lmc_objective, step_schedule
 
 __all__ = ["MultiTargetBayesAME"]
@@ -61,6 +63,9 @@ class MultiTargetBayesAME:
         latents: Kernels over ``phi`` in place of the default ones. They are trained in
             place, so give every model its own.
         mean_module: Any mean over ``phi``; default Eq. (1). It is not trained.
+        weights: How much each reference counts for all targets, ``K`` numbers >= 0, in
+            place of ``latents`` and ``mean_module``; see
+            :func:`~gp_eval.models.weighted_prior.weighted_prior`.
         learning_rate: Of AdamW; default 0.01 for 0/1 scores, else 0.001.
         weight_decay: Of AdamW.
         steps: Steps of the first training; halved each time, to no fewer than 50.
@@ -88,6 +93,7 @@ class MultiTargetBayesAME:
         n_latents: int | None = None,
         latents: Sequence[Kernel] | None = None,
         mean_module: Mean | None = None,
+        weights: Sequence[float] | None = None,
         learning_rate: float | None = None,
         weight_decay: float = 0.01,
         steps: int = 500,
@@ -98,6 +104,15 @@ class MultiTargetBayesAME:
         _check(n_targets, selection, initial, refit_every, n_latents, latents)
         _check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
+        if weights is not None:
+            if latents is not None or mean_module is not None:
+                raise ValueError(
+                    "weights: they make the latents and a mean; give them to these in "
+                    "place of weights="
+                )
+            references, values = references_that_count(references, weights)
+            latents = default_latents(n_latents or n_targets, weights=values)
+            mean_module = ReferenceMean(weights=values / values.sum())
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
         binary = bool(((references.scores == 0) | (references.scores == 1)).all())

@@ -21,6 +21,7 @@ from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.combined import Combined
 from gp_eval.models.disco import Disco
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
+from gp_eval.models.logit import BayesAMELogit
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.protocol import PerformanceModel
 
@@ -39,6 +40,12 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "bayesame-multi": MultiTargetBayesAME,
     "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),
     "bayesame-rs": partial(BayesAME, selection="random"),
+    "bayesame-batch2": partial(BayesAME, batch=2),
+    "bayesame-batch2-lookahead": partial(BayesAME, batch=2, lookahead=True),
+    "bayesame-batch5": partial(BayesAME, batch=5),
+    "bayesame-batch5-lookahead": partial(BayesAME, batch=5, lookahead=True),
+    "bayesame-logit": BayesAMELogit,
+    "bayesame-logit-rs": partial(BayesAMELogit, selection="random"),
     "rs-mean": RandomMean,
     "seq-apw": SequentialAnchorPoints,
     "aipw": AIPW,

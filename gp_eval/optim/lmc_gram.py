@@ -37,7 +37,7 @@ class LMCGram:
     """Covariance of the observed pairs under the paper's latents.
 
     Args:
-        kernel: Latents of ours without weights.
+        kernel: Latents of ours, all of the same weights of the references.
         phi: Score vectors, ``B x K``.
         scores: The ``m`` observed pairs.
         distances: Squared distances of ``phi``, ``B x B``.
@@ -54,7 +54,7 @@ class LMCGram:
         if distances is None:
             distances = shared_distances(kernel, phi)
         if distances is None:
-            raise ValueError("kernel: expected latents of ours without weights")
+            raise ValueError("kernel: expected latents of ours")
         self.target, self.n_references = scores.target, phi.shape[-1]
         bucket = scores.bucket
         self.squared = distances[bucket.unsqueeze(-1), bucket]

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from command import gp_eval
 
+from gp_eval.experiments.presets import PRESETS
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
@@ -143,3 +145,17 @@ def test_figures_of_several_targets_have_their_models_and_regimes(
     }
     joint = next(r for r in records if r["model"] == "bayesame-multi")
     assert joint["ewi_rmse"] is None
+
+
+@pytest.mark.parametrize("name", ["table2", "figure4", "figure5"])
+def test_variants_of_the_appendix_run_by_their_presets(table: Path, name: str) -> None:
+    outcome = gp_eval(
+        "simulate", table, "--paper", name, "--seeds", 1, "--draws", 1, "--targets", 2,
+        "--regime", "interpolation", "--reference-fraction", "0.5", "--n-max", 10,
+        "-o", table.parent / name, "--json", "--no-figures",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [r["model"] for r in records] == list(PRESETS[name].models)
+    # Each has results of its own: no two of them share a file.
+    assert len({r["rmse"]["0.2"] for r in records}) == len(records)

@@ -8,13 +8,16 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from gp_eval.cli.options import Paper
 from gp_eval.experiments import evaluation_weighted_rmse
 from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.figures import plot_summaries
+from gp_eval.experiments.presets import PRESETS
 from gp_eval.experiments.store import CellResult
 from gp_eval.experiments.summary import first_stop, summarise
 from gp_eval.experiments.tables import published_value, rmse_table
+from gp_eval.models.registry import check_options
 from gp_eval.stopping import StoppingRule
 
 N = 60
@@ -165,6 +168,26 @@ def test_table_sets_the_papers_figure_beside_ours_where_it_is_the_same() -> None
     assert columns == ["setting", "rs-mean"]
     assert rows[0][1].endswith("(72.45)")
     assert "(" not in rows[1][1]
+
+
+def test_table_2_adds_batches_where_items_are_nearly_unique() -> None:
+    def published(model: str, regime: str) -> float | None:
+        cell = {"model": model, "regime": regime, "data": "benchpred_ifeval"}
+        return published_value(summarise([result(0, **cell)])[0])
+
+    row = [published(model, "interpolation") for model in PRESETS["table2"].models]
+    assert row == [49.53, 56.14, 49.99, 50.00, 56.71]
+    row = [published(model, "extrapolation") for model in PRESETS["table2"].models]
+    assert row == [58.08, 58.08, None, None, 60.52]
+    assert published("bayesame-batch5", "interpolation") is None
+
+
+@pytest.mark.parametrize("name", [paper.value for paper in Paper])
+def test_a_preset_is_made_of_models_and_options_that_there_are(name: str) -> None:
+    preset = PRESETS[name]
+    for model in preset.models:
+        check_options(model, preset.options.get(model, {}))
+    assert set(preset.options) <= set(preset.models)
 
 
 @pytest.mark.parametrize("baseline", [True, False])
