@@ -229,7 +229,7 @@ def evaluate(
         score: Runs the target on one item id and returns its score.
         target: Name of the target.
         model: A registered name, or a fresh model built from ``references``.
-        stop: Default :class:`~gp_eval.StoppingRule()`.
+        stop: Default that of :class:`~gp_eval.StoppingRule`.
         seed: Fixes the run.
 
     Example:

@@ -29,7 +29,7 @@ __all__ = ["BayesAME"]
 
 
 class BayesAME:
-    r"""Algorithm 1 of the BayesAME paper without its loop (see :func:`~gp_eval.run`).
+    r"""Algorithm 1 of the BayesAME paper without its loop, :func:`~gp_eval.evaluate`.
 
     In the nearly unique regime :math:`B \ge N - N_0` it selects by information gain
     (Eq. (6)) and reports Eq. (3) with :math:`\sigma^2 = 10^{-4}`; otherwise it selects

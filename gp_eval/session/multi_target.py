@@ -79,7 +79,7 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
             model_options: Options of that model; JSON values only. Its ``seed``, if it
                 takes one, is that of the session unless it is given here.
             stop: When to stop, each target by itself; default
-                :class:`~gp_eval.StoppingRule()`.
+                that of :class:`~gp_eval.StoppingRule`.
             seed: Fixes every random choice of the session.
             progress: Told of every step while the model is trained.
 

@@ -81,7 +81,7 @@ class Session(BaseSession[SessionConfig]):
             model_options: Options of that model; JSON values only.
             covar_module: A GPyTorch kernel over reference score vectors, for models
                 that take one. It is copied, and must be passed to :meth:`open` again.
-            stop: When to stop; default :class:`~gp_eval.StoppingRule()`.
+            stop: When to stop; default that of :class:`~gp_eval.StoppingRule`.
             seed: Fixes every random choice of the session.
 
         Raises:
