@@ -18,6 +18,7 @@ __all__ = [
     "Performance",
     "PerformanceModel",
     "SupportsRefit",
+    "SupportsScoreCheck",
     "as_items",
     "check_batch",
 ]
@@ -114,6 +115,17 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+@runtime_checkable
+class SupportsScoreCheck(Protocol):
+    """A model that cannot take every finite score, such as one of 0/1 scores.
+
+    A session asks before it writes a score down.
+    """
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that ``condition`` would refuse."""
 
 
 def check_batch(
