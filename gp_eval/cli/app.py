@@ -32,6 +32,7 @@ from gp_eval.cli.options import (
     Window,
     option,
 )
+from gp_eval.cli.refs_build import OnError, refs_build
 from gp_eval.errors import GpEvalError
 from gp_eval.stopping import StoppingRule
 
@@ -47,6 +48,7 @@ refs_app = typer.Typer(
     help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
 )
 app.add_typer(refs_app, name="refs")
+refs_app.command("build")(refs_build)
 
 
 def _rule(
@@ -169,12 +171,17 @@ def ask(
     pending: Annotated[
         bool, typer.Option("--pending", help="Print what was asked and not told.")
     ] = False,
+    task: Annotated[
+        str | None, option("task", "Task for --as, if the references name none.")
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Print the next items to evaluate; nothing once the run has stopped."""
     from gp_eval.cli.sessions import ask_items
 
-    raise typer.Exit(ask_items(run, n, form=form.value, pending=pending, strict=strict))
+    raise typer.Exit(
+        ask_items(run, n, form=form.value, pending=pending, task=task, strict=strict)
+    )
 
 
 @app.command()
@@ -185,15 +192,39 @@ def tell(
     ] = None,
     source: Annotated[
         str | None,
-        option("from", "File of scores (.csv, .json, .jsonl), - for stdin.", "--from"),
+        option(
+            "from",
+            "Log, or file of scores (.csv, .json, .jsonl), - for stdin.",
+            "--from",
+        ),
     ] = None,
+    metric: Annotated[
+        str | None, option("metric", "Metric in a log. [default: of the references]")
+    ] = None,
+    filter: Annotated[
+        str | None, option("filter", "Filter in a log. [default: of the references]")
+    ] = None,
+    log_model: Annotated[
+        str | None, option("log-model", "Model, if a log holds several.")
+    ] = None,
+    on_error: Annotated[
+        OnError, option("on-error", "Failed items of a log; skip leaves them pending.")
+    ] = OnError.skip,
 ) -> None:
     """Record scores: all of them, or none if one is wrong."""
     from gp_eval.cli.sessions import tell_scores
 
     if bool(scores) == bool(source):
         raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
-    tell_scores(run, scores or [], source)
+    tell_scores(
+        run,
+        scores or [],
+        source,
+        metric=metric,
+        filter=filter,
+        log_model=log_model,
+        on_error=on_error.value,
+    )
 
 
 @app.command()

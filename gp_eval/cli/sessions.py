@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gp_eval.cli.forms import print_items
 from gp_eval.cli.output import note, print_json, print_table
 from gp_eval.cli.scores import parse_pairs, read_scores
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.loop import Result
+from gp_eval.readers import Told, is_log, read_told
+from gp_eval.readers.policies import OnError
 from gp_eval.session import Session
 from gp_eval.stopping import StoppingRule
 
@@ -51,20 +51,15 @@ def start_session(
         )
 
 
-def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> int:
+def ask_items(
+    run: Path, n: int, *, form: str, pending: bool, task: str | None, strict: bool
+) -> int:
     """Print items in the wanted form; returns the exit code."""
     with Session.open(run) as session:
         items = session.pending if pending else session.ask(n)
         result, waiting = session.estimate(), len(session.pending)
         short = strict and _fell_short(result, session.config.stop)
-    if form == "json":
-        print(json.dumps(items))
-    elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([["item"], *([item] for item in items)])
-    else:
-        for item in items:
-            print(item)
+        print_items(items, form, references=session.references, task=task)
     if not items and not pending:
         note(
             f"stopped: {result.stop_reason}"
@@ -75,10 +70,35 @@ def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> i
     return _BUDGET_SPENT if short else 0
 
 
-def tell_scores(run: Path, pairs: Sequence[str], source: str | None) -> None:
-    """Record scores given as arguments or in a file."""
-    scores = parse_pairs(pairs) if source is None else read_scores(source)
+def tell_scores(
+    run: Path,
+    pairs: Sequence[str],
+    source: str | None,
+    *,
+    metric: str | None,
+    filter: str | None,
+    log_model: str | None,
+    on_error: OnError,
+) -> None:
+    """Record scores given as arguments, in a plain file or in a log."""
+    log = Path(source) if source not in (None, "-") else None
     with Session.open(run) as session:
+        if log is not None and (log.is_dir() or is_log(log)):
+            told = read_told(
+                log,
+                items=session.references.items,
+                meta=session.references.meta,
+                metric=metric,
+                filter=filter,
+                model=log_model,
+                on_error=on_error,
+            )
+            scores = told.scores
+            _note_counts(told)
+        elif source is not None:
+            scores = read_scores(source)
+        else:
+            scores = parse_pairs(pairs)
         session.tell_all(scores)
         result = session.estimate()
     note(
@@ -86,6 +106,18 @@ def tell_scores(run: Path, pairs: Sequence[str], source: str | None) -> None:
         f"{result.mean:.4f} [{result.low:.4f}, {result.high:.4f}]"
         + (f", stopped: {result.stop_reason}" if result.stop_reason else "")
     )
+
+
+def _note_counts(told: Told) -> None:
+    """What was done to the scores of a log, and what looks odd about them."""
+    for name, count in told.counts.items():
+        if isinstance(count, int) and count and name != "records":
+            note(f"{name.replace('_', ' ')}: {count}")
+    if told.is_prefix:
+        note(
+            "warning: these are the first items of the benchmark, not a random sample; "
+            "if items are sorted, the estimate will lean"
+        )
 
 
 def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
