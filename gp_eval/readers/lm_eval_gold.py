@@ -31,8 +31,7 @@ def gold_of_row(row: Mapping[str, Any], metric: str | None) -> float | None:
         return math.exp(logliks[0]) if logliks[0] <= 0.0 else None
     if "acc_mutual_info" in row:  # as many unconditional requests follow the choices
         logliks = logliks[: len(logliks) // 2]
-    choices = _choices(row.get("arguments"), len(logliks))
-    gold = _gold(row.get("target"), choices, len(logliks))
+    gold = _gold(row.get("target"), row.get("arguments"), len(logliks))
     if gold is None:
         return None
     correct = row.get("acc", row.get(metric or ""))
@@ -42,6 +41,7 @@ def gold_of_row(row: Mapping[str, Any], metric: str | None) -> float | None:
         raise ValueError(f"target {row.get('target')!r} and acc {row['acc']} disagree")
     lengths = None
     if metric in GOLD:
+        choices = _choices(row.get("arguments"), len(logliks))
         if choices is None:
             return None
         encode = str.encode if metric == "acc_bytes" else str
@@ -71,24 +71,20 @@ def _logliks(responses: Any) -> list[float]:
     """Log-likelihoods of all requests; empty for generated text."""
     if not isinstance(responses, list) or not responses:
         return []
-    if _is_pair(responses):  # a fork drops the outer list of a lone request
+    if not isinstance(responses[0], list):  # a fork drops the list around a lone pair
         responses = [responses]
-    if not all(_is_pair(response) for response in responses):
-        return []
-    return [float(response[0]) for response in responses]
-
-
-def _is_pair(response: Any) -> bool:
-    """``[log-likelihood, is greedy]``, as values or as texts."""
-    if not isinstance(response, list) or len(response) != 2:
-        return False
-    if str(response[1]) not in ("True", "False"):
-        return False
-    try:
-        float(response[0])
-    except (TypeError, ValueError):
-        return False
-    return True
+    logliks = []
+    for response in responses:
+        if not isinstance(response, list) or len(response) != 2:
+            return []
+        value, is_greedy = response
+        if is_greedy not in ("False", "True", False, True):
+            return []
+        try:
+            logliks.append(float(value))
+        except (TypeError, ValueError):
+            return []
+    return logliks
 
 
 def _choices(arguments: Any, n: int) -> list[str] | None:
@@ -109,7 +105,7 @@ def _choices(arguments: Any, n: int) -> list[str] | None:
     return stripped if len(stripped) == n else None
 
 
-def _gold(target: Any, choices: list[str] | None, n: int) -> list[int] | None:
+def _gold(target: Any, arguments: Any, n: int) -> list[int] | None:
     """Positions of the right choices, from positions or from texts."""
     if isinstance(target, str) and target.lstrip().startswith("["):
         try:
@@ -119,17 +115,18 @@ def _gold(target: Any, choices: list[str] | None, n: int) -> list[int] | None:
     targets = target if isinstance(target, list) else [target]
     found: list[int] = []
     for one in targets:
-        place = _place(one, choices, n)
+        place = _place(one, arguments, n)
         if place is None:
             return None
         found.append(place)
     return found or None
 
 
-def _place(target: Any, choices: list[str] | None, n: int) -> int | None:
+def _place(target: Any, arguments: Any, n: int) -> int | None:
     text = str(target).strip()
     if text.isascii() and text.isdecimal() and len(text) < 7 and int(text) < n:
         return int(text)
+    choices = _choices(arguments, n)
     if choices is None or choices.count(text) != 1:
         return None
     return choices.index(text)

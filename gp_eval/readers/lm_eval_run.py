@@ -92,7 +92,8 @@ def _undated(path: Path, stem: str, tasks: tuple[str, ...]) -> Run:
 
 
 def _dated(path: Path, task: str, date: str) -> Run:
-    results = _results_of(path.parent, date)
+    folder = path.parent
+    results = _results_of(folder, date, folder.stat().st_mtime_ns)
     if results is None:
         return Run(task=task, model=_folder_model(path), date=date)
     config = _table(results.get("config"))
@@ -113,7 +114,9 @@ def _dated(path: Path, task: str, date: str) -> Run:
         higher_is_better=_table(_table(results.get("higher_is_better")).get(task)),
         aggregations=_aggregations(task_config),
         results=_table(_table(results.get("results")).get(task)),
-        settings={k: v for k, v in settings.items() if v is not None},
+        settings={
+            k: v for k, v in settings.items() if isinstance(v, str | int | float)
+        },
         suites={
             str(name): [str(member) for member in members]
             for name, members in _table(results.get("group_subtasks")).items()
@@ -123,8 +126,11 @@ def _dated(path: Path, task: str, date: str) -> Run:
 
 
 @lru_cache(maxsize=32)
-def _results_of(folder: Path, date: str) -> dict[str, Any] | None:
-    """The results file of a date, if the folder has one that can be read."""
+def _results_of(folder: Path, date: str, changed: int) -> dict[str, Any] | None:
+    """The results file of a date, if the folder has one.
+
+    Read once for all tasks of a run; again when the folder has ``changed``.
+    """
     candidates = [
         folder / f"results_{date}.json",
         *sorted(folder.glob(f"*_{date}.json")),

@@ -17,6 +17,7 @@ import numpy as np
 
 from gp_eval.errors import DataError
 from gp_eval.readers import limits
+from gp_eval.readers.lm_eval_run import is_wanted
 from gp_eval.readers.records import Log, Options, Rows
 from gp_eval.readers.source import read_bytes
 
@@ -36,14 +37,19 @@ _ARRAY_PARTS = {
     ),
 }
 _WRAPPER = ("joblib.numpy_pickle", "NumpyArrayWrapper")
-_BROKEN = (
-    *(pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError),
-    *(AttributeError, ImportError, MemoryError, OverflowError, RecursionError),
-)
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    """What ``_codecs.encode`` is used for in pickles of protocol 2."""
+    if not isinstance(text, str) or encoding != "latin1":
+        raise DataError(f"refused: it encodes to {encoding!r:.60}")
+    return text.encode("latin1")
 
 
 def _find(module: str, name: str) -> Any:
     """The named part of numpy, or a refusal."""
+    if (module, name) == ("_codecs", "encode"):
+        return _latin1
     if (module, name) not in _ARRAY_PARTS:
         raise DataError(
             f"refused: it names {module}.{name}, and only plain arrays, lists, tables, "
@@ -72,7 +78,7 @@ def _load(path: Path, options: Options, *, joblib: bool) -> Any:
         return _ArraysOnly(io.BytesIO(data)).load()
     except DataError as error:
         raise DataError(f"{str(path)!r}: {error}") from error
-    except _BROKEN as error:
+    except Exception as error:  # damaged bytes end in any error of numpy or pickle
         raise DataError(f"{str(path)!r}: not a readable pickle: {error}") from error
 
 
@@ -143,6 +149,9 @@ def read_leaderboard_pickle(path: Path, options: Options) -> Log:
     log = Log(path, "lb-pickle")
     names = _names(content.get("models"), path)
     for scenario, parts in data.items():
+        if not is_wanted(str(scenario), options.tasks):
+            log.notes["scenarios not asked for"] += 1
+            continue
         if not isinstance(parts, dict) or "correctness" not in parts:
             raise DataError(f"{str(path)!r}: {scenario!r} has no 'correctness'")
         table = _table(parts["correctness"], path).T

@@ -232,9 +232,9 @@ class Rows:
         """A block for each usable metric; they share what is the same."""
         n = len(self.items)
         errors = np.array(self._errors, dtype=bool)
-        epochs = np.array(self._epochs, dtype=np.int32)
-        hashes = np.array(self._hashes, dtype=np.uint64)
-        prompts = np.array(self._prompts, dtype=np.uint64)
+        epochs = _column(self._epochs, np.int32)
+        hashes = _column(self._hashes, np.uint64)
+        prompts = _column(self._prompts, np.uint64)
         weights = np.array(self.weights, dtype=np.float64) if self.weights else None
         blocks = []
         for metric in self.metrics:
@@ -265,6 +265,14 @@ class Rows:
                 )
             )
         return blocks
+
+
+def _column(values: list[int], dtype: Any) -> np.ndarray:
+    """An array; one that is constant takes no memory."""
+    array = np.array(values, dtype=dtype)
+    if len(array) and (array == array[0]).all():
+        return np.broadcast_to(array[0].copy(), array.shape)
+    return array
 
 
 def _states(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:

@@ -38,8 +38,15 @@ def is_long(columns: Sequence[str]) -> bool:
 
 
 def is_wide(columns: Sequence[str]) -> bool:
-    """Whether the first column holds ids and every other one scores, by its name."""
-    return len(columns) > 1 and columns[0] in ("", "index", *ITEM, *MODEL)
+    """Whether one column holds ids, so that every other one may hold scores."""
+    return len(columns) > 1 and _id_column(columns) is not None
+
+
+def _id_column(columns: Sequence[str]) -> str | None:
+    """The first column if its name says so; an index, which Parquet keeps last."""
+    if columns[0] in ("", "index", *ITEM, *MODEL):
+        return columns[0]
+    return _first(("__index_level_0__", *ITEM), columns)
 
 
 def is_proeval(columns: Sequence[str]) -> bool:
@@ -83,12 +90,16 @@ def _is_parquet(path: Path) -> bool:
 def _frame(path: Path, columns: list[str]) -> pd.DataFrame:
     if not _is_parquet(path):
         return read_csv(path, columns)
-    frame = read_parquet(path, columns).to_pandas()
-    return frame.reset_index() if not isinstance(frame.index, pd.RangeIndex) else frame
+    table = read_parquet(path, columns)
+    # Without what pandas wrote about its index: that is a column like others here.
+    return table.replace_schema_metadata(None).to_pandas()
 
 
 def _ids(column: pd.Series, path: Path, name: str) -> list[str]:
-    ids = ["" if value is None else str(value) for value in column.tolist()]
+    if pd.api.types.is_float_dtype(column.dtype) and (column % 1 == 0).all():
+        column = column.astype("int64")  # whole numbers that Parquet kept as floats
+    values = column.tolist()
+    ids = ["" if v is None or v != v else str(v) for v in values]
     if "" in ids:
         raise DataError(
             f"{str(path)!r}, column {name!r}: row {ids.index('') + 1} blank"
@@ -98,10 +109,10 @@ def _ids(column: pd.Series, path: Path, name: str) -> list[str]:
 
 def _read_wide(path: Path, columns: list[str]) -> Log:
     frame = _frame(path, columns)
-    ids = _ids(frame[columns[0]], path, columns[0])
-    table = np.column_stack([to_numbers(frame[c], path, c) for c in columns[1:]])
-    others = list(columns[1:])
-    if columns[0] in MODEL:
+    name = str(_id_column(columns))
+    ids, others = _ids(frame[name], path, name), [c for c in columns if c != name]
+    table = np.column_stack([to_numbers(frame[c], path, c) for c in others])
+    if name in MODEL:
         ids, others, table = others, ids, table.T
     items = pd.Series(ids)
     if items.duplicated().any():
@@ -145,8 +156,11 @@ def _read_long(path: Path, columns: list[str], options: Options) -> Log:
     keys = pd.DataFrame({"item": _ids(frame[item], path, item)})
     keys["model"] = _ids(frame[model], path, model)
     for name, blank in (("task", ""), ("metric", ""), ("group", ""), ("epoch", "1")):
-        keys[name] = frame[name].astype(str) if name in columns else blank
-    keys["epoch"] = to_numbers(keys["epoch"], path, "epoch").astype(int)
+        keys[name] = frame[name].fillna(blank).astype(str) if name in columns else blank
+    epochs = to_numbers(keys["epoch"], path, "epoch")
+    if not (epochs % 1 == 0).all():
+        raise DataError(f"{str(path)!r}, column 'epoch': expected whole numbers")
+    keys["epoch"] = epochs.astype(int)
     weights = to_numbers(frame["weight"], path, "weight") if "weight" in extra else None
     _refuse_repeats(keys, path)
     for _, rows in keys.groupby(["model", "task", "metric"], sort=True):

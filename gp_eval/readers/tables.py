@@ -51,22 +51,39 @@ def csv_columns(path: Path) -> tuple[list[str], str]:
 
 
 def read_csv(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """A CSV with every cell as text, so that ids stay as they are written."""
+    """A CSV with every cell as text, so that ids stay as they are written.
+
+    Raises:
+        DataError: For text that is not UTF-8, or rows of another width than the
+            header, such as the last one of a file cut short.
+    """
     names, separator = csv_columns(path)
+    data = read_bytes(path)
     try:
-        return pd.read_csv(
-            io.BytesIO(read_bytes(path)),
+        _check_width(data, path, separator, len(names))
+        frame = pd.read_csv(
+            io.BytesIO(data),
             sep=separator,
             dtype=str,
             keep_default_na=False,
-            usecols=columns or names,
             encoding="utf-8-sig",
             index_col=False,
         )
     except UnicodeDecodeError as error:
         raise DataError(f"{str(path)!r}: not UTF-8: {error}") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+    except (ValueError, csv.Error) as error:
         raise DataError(f"{str(path)!r}: not a CSV table: {error}") from error
+    return frame if columns is None else frame[columns]
+
+
+def _check_width(data: bytes, path: Path, separator: str, width: int) -> None:
+    """Pandas fills up rows that are too short and cuts those too long, silently."""
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
+    for number, row in enumerate(csv.reader(text, delimiter=separator)):
+        if row and len(row) != width:
+            raise DataError(
+                f"{str(path)!r}, row {number}: {len(row)} cells for {width} columns"
+            )
 
 
 def require_pyarrow() -> Any:

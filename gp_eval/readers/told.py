@@ -88,29 +88,43 @@ def read_told(
     counts: dict[str, Any] = {"records": len(table.frame)}
     digests = check_hashes(table, "check", counts)
     _same_documents(digests, meta.get("item_hashes") or {})
-    scale = meta.get("scale")
-    policies = Policies(
-        on_error=on_error,
-        scale=tuple(scale) if isinstance(scale, list) else scale,
-        lower_is_better=meta.get("lower_is_better"),
-    )
-    scores = _by_item(table, policies, counts)
-    known = set(items)
-    left_out = set(meta.get("items_left_out") or ())
-    unknown = [item for item in scores if item not in known | left_out]
-    if unknown:
-        raise ScoreError(
-            f"{str(path)!r}: items that are not of this benchmark: {some(unknown)}; it "
-            f"has {len(items)}, such as {some(items, 3)}"
-        )
-    counts["items_not_in_references"] = sum(item not in known for item in scores)
-    scores = {item: score for item, score in scores.items() if item in known}
+    scores = _by_item(table, _policies(meta, on_error), counts)
+    scores = _known(scores, items, meta, counts)
     n = len(scores)
     return Told(
         scores=scores,
         counts=counts,
         is_prefix=1 < n < len(items) and set(items[:n]) == set(scores),
     )
+
+
+def _policies(meta: Mapping[str, Any], on_error: OnError) -> Policies:
+    """Scale and direction of the references."""
+    scale = meta.get("scale")
+    return Policies(
+        on_error=on_error,
+        scale=tuple(scale) if isinstance(scale, list) else scale,
+        lower_is_better=meta.get("lower_is_better"),
+    )
+
+
+def _known(
+    scores: Mapping[str, float],
+    items: Sequence[str],
+    meta: Mapping[str, Any],
+    counts: dict[str, Any],
+) -> dict[str, float]:
+    """Scores of items of the session; those that the build left out are counted."""
+    known = set(items)
+    left_out = set(meta.get("items_left_out") or ())
+    unknown = [item for item in scores if item not in known and item not in left_out]
+    if unknown:
+        raise ScoreError(
+            f"item: {some(unknown)} are not among the {len(items)} items of this "
+            f"benchmark, such as {some(items, 3)}"
+        )
+    counts["items_not_in_references"] = sum(item not in known for item in scores)
+    return {item: score for item, score in scores.items() if item in known}
 
 
 def _options(metric: str | None) -> Options:
