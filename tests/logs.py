@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 DATE = "2026-01-02T03-04-05.678901"
 
 
@@ -95,12 +97,17 @@ def write_eval(
     samples: Sequence[Mapping[str, Any]],
     *,
     killed: bool = False,
+    zstd: bool = False,
     extra: Mapping[str, bytes] | None = None,
     **evaluation: Any,
 ) -> Path:
     """An Inspect archive; a killed run has its journal only."""
     header = inspect_header(**evaluation)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    kind, method = zipfile, zipfile.ZIP_DEFLATED
+    if zstd:
+        kind = pytest.importorskip("backports.zstd.zipfile")
+        method = kind.ZIP_ZSTANDARD
+    with kind.ZipFile(path, "w", method) as archive:
         if killed:
             del header["status"]
             archive.writestr("_journal/start.json", json.dumps(header))

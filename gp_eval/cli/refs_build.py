@@ -258,13 +258,39 @@ def _lines(report: dict[str, Any]) -> list[str]:
     for name in ("shots", "harness_versions"):
         if len(report[name]) > 1:
             lines.append(f"references differ in {name}: {report[name]}")
-    shown = {**report["counts"], **report["notes"]}
-    for name, count in shown.items():
-        if isinstance(count, dict):
-            count = [f"{key}: {part}" for key, part in count.items()]
-        if isinstance(count, list):
-            more = f" and {len(count) - 5} more" if len(count) > 5 else ""
-            count = "; ".join(str(part) for part in count[:5]) + more
-        if count and name not in ("items", "models"):
-            lines.append(f"{name.replace('_', ' ')}: {count}")
-    return lines
+    return lines + _policy_lines(report["counts"]) + _listed(report)
+
+
+def _policy_lines(counts: dict[str, Any]) -> list[str]:
+    """What each policy did, zeros too: nothing was done is a statement as well."""
+    return [
+        f"failed: {counts['errored']} errored, {counts['unscored']} unscored, "
+        f"{counts['infinite']} infinite (--on-error {counts['on_error']})",
+        f"repeated: {counts['repeats_averaged']} averaged, "
+        f"{counts['superseded_by_a_retry']} superseded by a retry, "
+        f"{counts['cells_with_several_runs']} cells of several runs "
+        f"(--runs {counts['runs']})",
+        f"gaps: {counts['missing_cells']} missing cells, {counts['items_dropped']} "
+        f"items and {len(counts['models_dropped'])} models dropped, "
+        f"{counts['items_without_score']} items without score "
+        f"(--missing {counts['missing']})",
+        f"digests: {counts['items_with_digest']} items have one, "
+        f"{counts['items_whose_digests_differ']} differ; prompts of "
+        f"{counts['items_whose_prompts_differ']} items differ",
+    ]
+
+
+def _listed(report: dict[str, Any]) -> list[str]:
+    """Models that are partial or dropped, and what the readers noted."""
+    counts = report["counts"]
+    partial = [f"{model} ({part})" for model, part in counts["partial_runs"].items()]
+    lines = [
+        f"{name}: {'; '.join(models[:5])}"
+        + (f" and {len(models) - 5} more" if len(models) > 5 else "")
+        for name, models in (
+            ("partial runs", partial),
+            ("models dropped", counts["models_dropped"]),
+        )
+        if models
+    ]
+    return lines + [f"{name}: {count}" for name, count in report["notes"].items()]

@@ -89,7 +89,8 @@ def test_policies_are_flags(logs: Path) -> None:
     assert len(References.read(path).models) == 5
     kept = gp_eval(*words, "--missing", "keep", "--scale", "0,2", "--lower-is-better")
     assert kept.code == 0
-    assert "missing cells: 10" in kept.err
+    assert "10 missing cells, 0 items and 0 models dropped" in kept.err
+    assert "partial runs: org/short (30 of 40)" in kept.err
     table = References.read(path, missing="keep")
     assert float(table.scores[0, 5]) == 0.5
 

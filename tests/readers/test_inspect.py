@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from logs import inspect_header, inspect_sample, write_eval
 
-from gp_eval.errors import DataError
+from gp_eval.errors import DataError, MissingDependencyError
 from gp_eval.readers import Log, Policies, build_references, read_logs
 from gp_eval.readers.records import ERRORED, SCORED, UNSCORED
 
@@ -46,6 +47,18 @@ def test_nan_and_null_are_unscored_and_failures_are_errored(tmp_path: Path) -> N
     ]
     (block,) = read(write_eval(tmp_path / "a.eval", samples)).blocks
     assert block.states.tolist() == [UNSCORED, UNSCORED, ERRORED, SCORED]
+
+
+def test_archives_of_zstd_need_the_extra_and_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_eval(tmp_path / "a.eval", [inspect_sample(1, "C")], zstd=True)
+    assert read(path).blocks[0].scores.tolist() == [1.0]
+    if hasattr(zipfile, "ZIP_ZSTANDARD"):
+        return  # Python itself knows it
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    with pytest.raises(MissingDependencyError, match=r"zstd: pip .*gp-eval\[logs\]"):
+        read(path)
 
 
 def test_a_killed_run_is_read_from_its_journal_in_the_order_of_writing(

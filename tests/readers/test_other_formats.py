@@ -135,6 +135,13 @@ def test_lighteval_items_of_equal_text_are_told_apart_and_counted(
     assert log.notes["items of equal text, told apart by order"] == 1
 
 
+def test_long_answers_in_a_table_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "x_predictions.csv"
+    answer = "x" * 200_000
+    path.write_text(f"index,prediction_a,label_a\n0,{answer},1\n1,y,0\n")
+    assert read(path).blocks[0].scores.tolist() == [0.0, 1.0]
+
+
 # Every Eval Ever
 
 
