@@ -10,22 +10,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gp_eval.acquisition import RandomSelection, qPerformanceInformationGain
+    from gp_eval.acquisition import (
+        RandomSelection,
+        qAverageInformationGain,
+        qPerformanceInformationGain,
+    )
+    from gp_eval.comparison import compare
     from gp_eval.data import Buckets, References
-    from gp_eval.kernels import ReferenceScoreKernel
+    from gp_eval.kernels import (
+        LMCKernel,
+        RankOneIndexKernel,
+        ReferenceMaternKernel,
+        ReferenceScoreKernel,
+    )
     from gp_eval.likelihoods import BucketGaussianLikelihood
     from gp_eval.loop import EvaluationLoop, Result, evaluate
     from gp_eval.means import ReferenceMean
     from gp_eval.models import (
         BayesAME,
         BucketGP,
+        MultiTargetBayesAME,
+        MultiTargetGP,
         Performance,
         PerformanceModel,
         SequentialBucketModel,
+        SequentialMultiTargetModel,
         make_model,
         register_model,
     )
-    from gp_eval.session import Session
+    from gp_eval.multi_target_loop import MultiTargetLoop
+    from gp_eval.session import MultiTargetSession, Session, open_session
     from gp_eval.settings import exact_inference
     from gp_eval.stopping import StoppingRule
 
@@ -35,19 +49,30 @@ _HOMES = {
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
     "EvaluationLoop": "loop",
+    "LMCKernel": "kernels",
+    "MultiTargetBayesAME": "models",
+    "MultiTargetGP": "models",
+    "MultiTargetLoop": "multi_target_loop",
+    "MultiTargetSession": "session",
     "Performance": "models",
     "PerformanceModel": "models",
     "RandomSelection": "acquisition",
+    "RankOneIndexKernel": "kernels",
+    "ReferenceMaternKernel": "kernels",
     "ReferenceMean": "means",
     "ReferenceScoreKernel": "kernels",
     "References": "data",
     "Result": "loop",
     "SequentialBucketModel": "models",
+    "SequentialMultiTargetModel": "models",
     "Session": "session",
     "StoppingRule": "stopping",
+    "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
     "make_model": "models",
+    "open_session": "session",
+    "qAverageInformationGain": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
 }
@@ -58,19 +83,30 @@ __all__ = [
     "BucketGaussianLikelihood",
     "Buckets",
     "EvaluationLoop",
+    "LMCKernel",
+    "MultiTargetBayesAME",
+    "MultiTargetGP",
+    "MultiTargetLoop",
+    "MultiTargetSession",
     "Performance",
     "PerformanceModel",
     "RandomSelection",
+    "RankOneIndexKernel",
+    "ReferenceMaternKernel",
     "ReferenceMean",
     "ReferenceScoreKernel",
     "References",
     "Result",
     "SequentialBucketModel",
+    "SequentialMultiTargetModel",
     "Session",
     "StoppingRule",
+    "compare",
     "evaluate",
     "exact_inference",
     "make_model",
+    "open_session",
+    "qAverageInformationGain",
     "qPerformanceInformationGain",
     "register_model",
 ]

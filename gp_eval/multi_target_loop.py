@@ -38,8 +38,8 @@ class MultiTargetLoop:
     Args:
         model: The joint belief about the ``T`` targets.
         references: The references it was built from.
-        stop: When to stop; each target by itself. The window is over the target's own
-            evaluations.
+        stop: When to stop; each target by itself, looked at after each of its own
+            evaluations, which the window is over.
         seed: Fixes the initial items and every other random choice.
         order: A permutation of the items, shape ``N``, in place of the one by seed.
 
@@ -58,7 +58,7 @@ class MultiTargetLoop:
         seed: int = 0,
         order: Tensor | None = None,
     ) -> None:
-        self.model, self.stop, self.seed = model, stop, seed
+        self.model, self.stop = model, stop
         self.n_targets, self.n_items = model.n_targets, len(references.items)
         if order is None:
             order = random_order(self.n_items, seed)
@@ -200,8 +200,11 @@ class MultiTargetLoop:
         values = acquisition.of_items(items.unsqueeze(-1)).cpu()
         item = best_candidate(values, items, self._same_as, self._rank)
         lacking = [target for target in running if self._free[target, item]]
-        # By the number of pairs handed out, so that a resumed run draws the same.
-        draw = random_order(len(lacking), self.seed + self.n + len(self.pending))
+        # By the number of pairs handed out, so that a resumed run draws the same, and
+        # by the order, in which seeds differ.
+        count = self.n + len(self.pending)
+        seed = self._order[count % self.n_items] + self.n_items * count
+        draw = random_order(len(lacking), seed)
         return lacking[int(draw[0])], item
 
     def _running(self) -> list[int]:
@@ -241,7 +244,8 @@ class MultiTargetLoop:
         n = len(self.scores[target])
         if n == self.n_items:
             return "complete"
-        if self.stop.met(self._estimates[target], width):
+        # Estimates mean nothing before the first training.
+        if not self._initial_left() and self.stop.met(self._estimates[target], width):
             return "converged"
         if self.stop.max_items is not None and n >= self.stop.max_items:
             return "max_items"

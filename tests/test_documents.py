@@ -41,7 +41,10 @@ def test_python_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     table = {f"m{k}": [(3 * i * k + i) % 7 / 6 for i in range(30)] for k in range(1, 6)}
     pd.DataFrame(table, index=[f"q{i}" for i in range(30)]).to_csv("references.csv")
-    space: dict[str, object] = {"score": lambda item: int(item[1:]) % 5 / 4}
+    space: dict[str, object] = {
+        "score": lambda item: int(item[1:]) % 5 / 4,
+        "score_of": lambda target, item: int(item[1:]) % 5 / 4,
+    }
     for block in blocks("python"):
         exec(block, space)
     assert int(space["item"]) in range(30)

@@ -53,7 +53,11 @@ class qAverageInformationGain(AcquisitionFunction):
         Returns:
             A ``b``-dim tensor of gains, in nats.
         """
-        return self.of_items(X.squeeze(-1).long())
+        if X.shape[-1] != 1:
+            raise ValueError(f"X: expected items, b x q x 1, got {tuple(X.shape)}")
+        model: Any = self.model
+        # Checked, for item N would be the first of another target.
+        return self.of_items(model.points(torch.cat([X, torch.zeros_like(X)], dim=-1)))
 
     def of_items(self, items: Tensor) -> Tensor:
         """Average information gain of integer item indices ``b x q``, shape ``b``."""

@@ -14,27 +14,24 @@ import typer
 from gp_eval.cli.options import (
     DuplicateModels,
     DuplicatesOption,
-    Form,
     Json,
-    MaxItems,
     Missing,
     MissingOption,
     Model,
     Paper,
     Pool,
     Regime,
-    Run,
     Score,
     Seed,
     Stable,
-    Strict,
     Width,
     Window,
     option,
+    stopping_rule,
 )
-from gp_eval.cli.refs_build import OnError, refs_build
+from gp_eval.cli.refs_commands import refs_app
+from gp_eval.cli.session_commands import ask, start, status, tell
 from gp_eval.errors import GpEvalError
-from gp_eval.stopping import StoppingRule
 
 __all__ = ["app", "main"]
 
@@ -44,23 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-refs_app = typer.Typer(
-    help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
-)
 app.add_typer(refs_app, name="refs")
-refs_app.command("build")(refs_build)
-
-
-def _rule(
-    *, width: float, stable: float, window: int, max_items: int | None = None
-) -> StoppingRule:
-    """The stopping rule of the flags; a value it refuses is wrong usage."""
-    try:
-        return StoppingRule(
-            width=width, stable=stable, window=window, max_items=max_items
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 @app.callback()
@@ -106,125 +87,35 @@ def demo(
         n_targets=targets,
         score=score.value,
         model=model,
-        stop=_rule(width=width, stable=stable, window=window),
+        stop=stopping_rule(width=width, stable=stable, window=window),
         seed=seed,
         output=output,
         as_json=json,
     )
 
 
-@refs_app.command("show")
-def refs_show(
-    path: Annotated[Path, typer.Argument(help="A .npz, .parquet or wide .csv table.")],
-    duplicate_models: DuplicatesOption = DuplicateModels.error,
+for command in (start, ask, tell, status):
+    app.command()(command)
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of sessions.")
+    ],
+    level: Annotated[float, option("level", "Probability of the intervals.")] = 0.95,
+    output: Annotated[
+        Path | None,
+        option("output", "Picture to write (.png, .svg, .pdf).", "--output", "-o"),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a reference table holds."""
-    from gp_eval.cli.refs import show_references
+    """Rank targets and say which is better, by how much and how surely."""
+    from gp_eval.cli.compare import compare_runs
 
-    show_references(path, duplicate_models=duplicate_models.value, as_json=json)
-
-
-@app.command()
-def start(
-    run: Run,
-    refs: Annotated[Path, option("refs", "Table of reference scores.")],
-    target: Annotated[str, option("target", "Name of the model to evaluate.")],
-    model: Model = "bayesame",
-    width: Width = 0.03,
-    stable: Stable = 0.005,
-    window: Window = 30,
-    max_items: MaxItems = None,
-    seed: Seed = 0,
-    exclude: Annotated[
-        list[str] | None,
-        option("exclude", "Reference model to leave out; may be repeated."),
-    ] = None,
-    macro: Annotated[
-        bool, option("macro", "Let every group of items count the same.")
-    ] = False,
-    missing: MissingOption = Missing.error,
-    duplicate_models: DuplicatesOption = DuplicateModels.error,
-) -> None:
-    """Start a session in a folder of its own."""
-    from gp_eval.cli.sessions import start_session
-
-    start_session(
-        run,
-        refs,
-        target=target,
-        model=model,
-        stop=_rule(width=width, stable=stable, window=window, max_items=max_items),
-        seed=seed,
-        exclude=exclude or [],
-        macro=macro,
-        missing=missing.value,
-        duplicate_models=duplicate_models.value,
-    )
-
-
-@app.command()
-def ask(
-    run: Run,
-    n: Annotated[int, option("n", "Number of items.", "-n", min=1)] = 1,
-    form: Annotated[Form, option("as", "How to print them.", "--as")] = Form.ids,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Print what was asked and not told.")
-    ] = False,
-    task: Annotated[
-        str | None, option("task", "Task for --as, if the references name none.")
-    ] = None,
-    strict: Strict = False,
-) -> None:
-    """Print the next items to evaluate; nothing once the run has stopped."""
-    from gp_eval.cli.sessions import ask_items
-
-    raise typer.Exit(
-        ask_items(run, n, form=form.value, pending=pending, task=task, strict=strict)
-    )
-
-
-@app.command()
-def tell(
-    run: Run,
-    scores: Annotated[
-        list[str] | None, typer.Argument(help="ITEM=SCORE, any number of them.")
-    ] = None,
-    source: Annotated[
-        str | None,
-        option(
-            "from",
-            "Log, or file of scores (.csv, .json, .jsonl), - for stdin.",
-            "--from",
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None, option("metric", "Metric in a log. [default: of the references]")
-    ] = None,
-    filter: Annotated[
-        str | None, option("filter", "Filter in a log. [default: of the references]")
-    ] = None,
-    log_model: Annotated[
-        str | None, option("log-model", "Model, if a log holds several.")
-    ] = None,
-    on_error: Annotated[
-        OnError, option("on-error", "Failed items of a log; skip leaves them pending.")
-    ] = OnError.skip,
-) -> None:
-    """Record scores: all of them, or none if one is wrong."""
-    from gp_eval.cli.sessions import tell_scores
-
-    if bool(scores) == bool(source):
-        raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
-    tell_scores(
-        run,
-        scores or [],
-        source,
-        metric=metric,
-        filter=filter,
-        log_model=log_model,
-        on_error=on_error.value,
-    )
+    if not 0.0 < level < 1.0:
+        raise typer.BadParameter(f"--level: expected 0 < level < 1, got {level}")
+    compare_runs(runs, level=level, as_json=json, output=output)
 
 
 @app.command()
@@ -241,8 +132,8 @@ def simulate(
         ),
     ] = None,
     regime: Annotated[
-        Regime, option("regime", "How targets are split off.")
-    ] = Regime.both,
+        Regime | None, option("regime", "How targets are split off. [default: both]")
+    ] = None,
     reference_fraction: Annotated[
         str | None,
         option("reference-fraction", "Shares of the pool, by commas. [default: 0.5]"),
@@ -261,7 +152,7 @@ def simulate(
     paper: Annotated[
         Paper | None,
         option(
-            "paper", "Models of the paper, 40 seeds, 3 draws, unless flags say else."
+            "paper", "Settings of the paper, 40 seeds, 3 draws, unless flags say else."
         ),
     ] = None,
     score: Annotated[Score, option("score", "Scores of digits.")] = Score.probability,
@@ -283,27 +174,25 @@ def simulate(
 ) -> None:
     """Compare models over many seeds and targets; the same line resumes."""
     from gp_eval.cli.simulate import run_simulation
-    from gp_eval.experiments.tables import PAPER_MODELS, PAPER_OPTIONS
+    from gp_eval.experiments.presets import PRESETS
 
     _refuse_invented(missing)
     named = [m.strip() for m in (models or "").split(",") if m.strip()]
     if models is not None and not named:
         raise typer.BadParameter("--models: expected at least one name")
-    usual = PAPER_MODELS if paper else ("bayesame", "bayesame-rs", "rs-mean")
-    wanted = [*PAPER_MODELS, *named] if paper else named or usual
+    preset = PRESETS[paper.value if paper else "default"]
+    wanted = [*preset.models, *named] if paper else named or preset.models
     run_simulation(
         data,
         models=list(dict.fromkeys(wanted)),
-        options=PAPER_OPTIONS if paper else {},
-        regimes=["interpolation", "extrapolation"]
-        if regime is Regime.both
-        else [regime.value],
-        reference_fractions=_fractions(
-            reference_fraction or (paper.fractions if paper else "0.5")
-        ),
-        seeds=seeds or (40 if paper else 20),
+        options=preset.options,
+        regimes=list(preset.regimes) if regime is None else _regimes(regime),
+        reference_fractions=list(preset.fractions)
+        if reference_fraction is None
+        else _fractions(reference_fraction),
+        seeds=seeds or preset.seeds,
         n_targets=targets,
-        draws=draws or (3 if paper else 1),
+        draws=draws or preset.draws,
         n_max=n_max,
         score=score.value,
         missing=missing.value,
@@ -321,6 +210,12 @@ def _refuse_invented(missing: Missing) -> None:
         raise typer.BadParameter("--missing mean would invent the targets' scores")
 
 
+def _regimes(regime: Regime) -> list[str]:
+    if regime is Regime.both:
+        return [Regime.interpolation.value, Regime.extrapolation.value]
+    return [regime.value]
+
+
 def _fractions(text: str) -> list[float]:
     try:
         values = [float(word) for word in text.split(",")]
@@ -329,14 +224,6 @@ def _fractions(text: str) -> list[float]:
     if not all(0.0 < value <= 1.0 for value in values):
         raise typer.BadParameter(f"--reference-fraction: 0 < f <= 1, got {text!r}")
     return list(dict.fromkeys(values))
-
-
-@app.command()
-def status(run: Run, json: Json = False, strict: Strict = False) -> None:
-    """Show the estimate, its interval and whether the run has stopped."""
-    from gp_eval.cli.sessions import show_status
-
-    raise typer.Exit(show_status(run, as_json=json, strict=strict))
 
 
 def main() -> None:

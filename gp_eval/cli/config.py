@@ -47,7 +47,7 @@ def _checked(config: Any, command: Any, where: str) -> dict[str, Any]:
         known = sorted(commands)
     else:
         flags = {
-            option.lstrip("-"): parameter.name
+            option.lstrip("-"): parameter
             for parameter in command.params
             for option in parameter.opts
             if option.startswith("-")
@@ -58,8 +58,18 @@ def _checked(config: Any, command: Any, where: str) -> dict[str, Any]:
             f"config file {where!r}: unknown {unknown}; expected some of {known}"
         )
     if not commands:
-        return {str(flags[name]): value for name, value in config.items()}
+        return {
+            str(flags[name].name): _several(flags[name], value)
+            for name, value in config.items()
+        }
     return {
         name: _checked(table, commands[name], f"{where} [{name}]")
         for name, table in config.items()
     }
+
+
+def _several(parameter: Any, value: Any) -> Any:
+    """The value, as a list for a flag that may be repeated: a text is one value."""
+    if getattr(parameter, "multiple", False) and isinstance(value, str):
+        return [value]
+    return value

@@ -17,40 +17,59 @@ from gp_eval.readers.identity import (
     split_items,
 )
 
-__all__ = ["print_items"]
+__all__ = ["print_asked"]
+
+Pair = tuple[str, str]  # target and item
 
 
-def print_items(
-    items: Sequence[str], form: str, *, references: References, task: str | None
+def print_asked(
+    asked: Sequence[str] | Sequence[Pair],
+    form: str,
+    *,
+    pairs: bool,
+    references: References,
+    task: str | None,
 ) -> None:
-    """Print items on stdout; for a harness also its flags, on stderr.
+    """Print what was asked on stdout; for a harness also its flags, on stderr.
 
     Args:
-        items: Ids.
+        asked: Items, or pairs of a target and an item.
         form: ``ids``, ``json``, ``csv``, ``lm-eval`` (the JSON of ``--samples``) or
             ``inspect`` (the list of ``--sample-id``). These two print nothing for no
             items, because a harness takes an empty list for all of them.
+        pairs: Whether targets are named; a harness then gets a line for each, the
+            target before it.
         references: What the ids are of.
         task: Name of the task, where the references do not have it.
 
     Raises:
         GpEvalError: For ids that the harness's command line cannot express.
     """
+    columns = ["target", "item"] if pairs else ["item"]
+    rows = [(one,) if isinstance(one, str) else one for one in asked]
     if form == "json":
-        print(json.dumps(list(items)))
+        named = [dict(zip(columns, row, strict=True)) for row in rows]
+        print(json.dumps(named if pairs else asked))
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([["item"], *([item] for item in items)])
+        writer.writerows([columns, *rows])
     elif form in ("lm-eval", "inspect"):
-        if items:
-            _print_for_harness(items, form, references, task)
+        items: dict[str, list[str]] = {}
+        for row in rows:
+            items.setdefault(f"{row[0]}\t" if pairs else "", []).append(row[-1])
+        for prefix, of_target in items.items():
+            _print_for_harness(prefix, of_target, form, references, task)
     else:
-        for item in items:
-            print(item)
+        for row in rows:
+            print("\t".join(row))
 
 
 def _print_for_harness(
-    items: Sequence[str], form: str, references: References, task: str | None
+    prefix: str,
+    items: Sequence[str],
+    form: str,
+    references: References,
+    task: str | None,
 ) -> None:
     groups = dict(
         zip(references.items, references.groups or references.items, strict=True)
@@ -59,9 +78,9 @@ def _print_for_harness(
     if form == "lm-eval":
         samples = as_lm_eval_samples(split)
         text = json.dumps(samples)
-        print(text)
+        print(f"{prefix}{text}")
         note(
-            f"lm_eval run ... --tasks {','.join(samples)} "
+            f"{prefix}lm_eval run ... --tasks {','.join(samples)} "
             f"--samples {shlex.quote(text)} --log_samples   (exactly these "
             "tasks: any other would run in full)"
         )
@@ -74,5 +93,5 @@ def _print_for_harness(
             "of --as json to inspect_ai.eval(sample_id=...), each through glob.escape"
         )
     text = ",".join(ids)
-    print(text)
-    note(f"inspect eval ... --sample-id {shlex.quote(text)}")
+    print(f"{prefix}{text}")
+    note(f"{prefix}inspect eval ... --sample-id {shlex.quote(text)}")

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gp_eval.stopping import StoppingRule
+
 __all__ = [
     "DuplicateModels",
     "DuplicatesOption",
@@ -28,6 +30,7 @@ __all__ = [
     "Width",
     "Window",
     "option",
+    "stopping_rule",
 ]
 
 
@@ -83,15 +86,12 @@ class Pool(StrEnum):
 
 
 class Paper(StrEnum):
-    """Settings of the BayesAME paper: at least 40 seeds and 3 draws of targets."""
+    """Settings of the BayesAME paper; figures 3 and 15 are of several targets."""
 
     table1 = "table1"
     figure1 = "figure1"
-
-    @property
-    def fractions(self) -> str:
-        """Shares of the pool used as references."""
-        return "0.5" if self is Paper.table1 else "0.1,0.5,0.9"
+    figure3 = "figure3"
+    figure15 = "figure15"
 
 
 def _env(flag: str) -> str:
@@ -128,3 +128,15 @@ MissingOption = Annotated[
 DuplicatesOption = Annotated[
     DuplicateModels, option("duplicate-models", "What to do with repeated model ids.")
 ]
+
+
+def stopping_rule(
+    *, width: float, stable: float, window: int, max_items: int | None = None
+) -> StoppingRule:
+    """The stopping rule of the flags; a value it refuses is wrong usage."""
+    try:
+        return StoppingRule(
+            width=width, stable=stable, window=window, max_items=max_items
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-__all__ = ["note", "print_json", "print_table", "progress_console"]
+__all__ = [
+    "note",
+    "print_json",
+    "print_table",
+    "progress_console",
+    "training_progress",
+]
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -36,6 +44,23 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def progress_console() -> Console:
     """Where progress bars go."""
     return Console(stderr=True)
+
+
+@contextmanager
+def training_progress() -> Iterator[Callable[[int, int], None]]:
+    """What to call with a step and the number of steps: a bar from the first on."""
+    with ExitStack() as stack:
+        bars: list[Progress] = []
+
+        def show(step: int, n_steps: int) -> None:
+            if not bars:
+                bar = Progress(console=progress_console(), transient=True)
+                bars.append(stack.enter_context(bar))
+                bar.add_task("Training")
+            task = bars[0].task_ids[0]
+            bars[0].update(task, completed=step, total=n_steps)
+
+        yield show
 
 
 def note(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -33,8 +33,8 @@ def run_simulation(
     data: Sequence[str],
     *,
     models: list[str],
-    options: dict[str, dict[str, int]],
-    regimes: list[str],
+    options: Mapping[str, Mapping[str, int]],
+    regimes: Sequence[str],
     reference_fractions: list[float],
     seeds: int,
     n_targets: int,

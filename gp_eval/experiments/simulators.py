@@ -54,7 +54,9 @@ def make_simulator(
     """
     options = dict(options or {})
     check_options(model, options)
-    build: Callable[..., Any] = partial(factory or partial(make_model, model), **options)
+    build: Callable[..., Any] = partial(
+        factory or partial(make_model, model), **options
+    )
     if takes_targets(model):
         return partial(_simulate_jointly, build)
     if model not in _BATCHED:

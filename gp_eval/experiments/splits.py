@@ -110,9 +110,11 @@ def extrapolation(
 def high_correlation(scores: References, *, n_targets: int = 10) -> Split:
     """Targets that score alike; all other models are the pool (Section 5.2).
 
-    The paper takes "the 10 most correlated models overall". Here the set grows from the
-    most correlated pair by the model of highest mean correlation with it. Its
-    low-correlation counterpart is a random set: :func:`interpolation`.
+    The paper takes "the 10 most correlated models overall". Here a set grows from every
+    model by the one of highest mean correlation with it, and the set of the highest
+    mean pairwise correlation is taken: the most correlated *pair* may be one model
+    listed twice, which leads elsewhere. Its low-correlation counterpart is a random
+    set: :func:`interpolation`.
 
     Args:
         scores: Complete scores of all models.
@@ -124,15 +126,23 @@ def high_correlation(scores: References, *, n_targets: int = 10) -> Split:
     centred = usable.scores - usable.scores.mean(0)
     norm = centred.norm(dim=0)
     unit = centred / torch.where(norm > 0, norm, 1.0)
-    correlation = unit.T @ unit
-    correlation.fill_diagonal_(-torch.inf)
-    first = int(correlation.argmax())
-    chosen = [first // correlation.shape[0], first % correlation.shape[0]]
-    while len(chosen) < n_targets:
-        mean = correlation[:, chosen].mean(1)
-        mean[chosen] = -torch.inf
-        chosen.append(int(mean.argmax()))
-    return _split(usable, chosen)
+    return _split(usable, _most_correlated(unit.T @ unit, n_targets))
+
+
+def _most_correlated(correlation: torch.Tensor, size: int) -> list[int]:
+    """The best of the sets that grow from each model, of ``M x M`` correlations."""
+    every = torch.arange(correlation.shape[0])
+    chosen = every.unsqueeze(-1)
+    # Sum of correlations of every model (columns) with the set of every start (rows).
+    sums = correlation.clone()
+    within = torch.zeros_like(sums[:, 0])
+    for _ in range(size - 1):
+        gains = sums.scatter(1, chosen, -torch.inf)
+        new = gains.argmax(1)
+        within += gains[every, new]
+        sums += correlation[new]
+        chosen = torch.cat([chosen, new.unsqueeze(-1)], dim=1)
+    return chosen[within.argmax()].tolist()
 
 
 def chronological(scores: References, *, n_targets: int = 10) -> Split:

@@ -83,7 +83,7 @@ class ReferenceKernel(Kernel):
     @property
     def alpha(self) -> Tensor:
         """Prior variance."""
-        return self.raw_alpha_constraint.transform(self.raw_alpha)
+        return _plain(self.raw_alpha_constraint.transform(self.raw_alpha))
 
     @alpha.setter
     def alpha(self, value: Tensor | float) -> None:
@@ -92,7 +92,7 @@ class ReferenceKernel(Kernel):
     @property
     def beta(self) -> Tensor:
         """Inverse scale of distances."""
-        return self.raw_beta_constraint.transform(self.raw_beta)
+        return _plain(self.raw_beta_constraint.transform(self.raw_beta))
 
     @beta.setter
     def beta(self, value: Tensor | float) -> None:
@@ -101,7 +101,7 @@ class ReferenceKernel(Kernel):
     def _set(self, raw_name: str, value: Tensor | float) -> None:
         raw = getattr(self, raw_name)
         # as_tensor in the parameter's dtype: GPyTorch's setters go through float32.
-        value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
+        value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device).detach()
         constraint = getattr(self, f"{raw_name}_constraint")
         self.initialize(
             **{raw_name: constraint.inverse_transform(value).expand_as(raw)}
@@ -153,6 +153,11 @@ class ReferenceKernel(Kernel):
 
     def _squared_distance(self, x1: Tensor, x2: Tensor, *, diag: bool) -> Tensor:
         return self.covar_dist(x1, x2, square_dist=True, diag=diag)
+
+
+def _plain(value: Tensor) -> Tensor:
+    """No ``Parameter``, which torch would register where it is assigned."""
+    return value.view_as(value)
 
 
 def _get_alpha(kernel: ReferenceKernel) -> Tensor:

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from gpytorch.constraints import GreaterThan
-from gpytorch.kernels import AdditiveKernel, IndexKernel, Kernel
-from linear_operator import to_dense
+from gpytorch.kernels import AdditiveKernel, IndexKernel, Kernel, ProductKernel
 from torch import Tensor
 
+from gp_eval.kernels._dense import dense
 from gp_eval.kernels.matern import ReferenceMaternKernel
 from gp_eval.kernels.reference import ReferenceScoreKernel
 
@@ -126,7 +126,7 @@ class LMCKernel(Kernel):
         total = torch.zeros((), dtype=x1.dtype, device=x1.device)
         for weights, latent in zip(self.task_weights, self.latents, strict=True):
             left, right = weights[target1], weights[target2]
-            covariance = to_dense(latent(phi1, phi2, diag=diag))
+            covariance = dense(latent, phi1, phi2, diag=diag)
             if diag:
                 total = total + left * right * covariance
             else:
@@ -189,5 +189,6 @@ def hadamard_lmc(
         index = RankOneIndexKernel(
             num_tasks, active_dims=(n_references + 1,), generator=generator
         )
-        terms.append(latent * index)
+        # Not `latent * index`: that takes a product apart, and its columns are lost.
+        terms.append(ProductKernel(latent, index))
     return AdditiveKernel(*terms)

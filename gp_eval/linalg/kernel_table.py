@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from gp_eval.kernels import ReferenceKernel, ReferenceMaternKernel, ReferenceScoreKernel
+from gp_eval.kernels._dense import dense
 from gp_eval.settings import exact_inference
 
 __all__ = [
@@ -43,21 +44,9 @@ class KernelTable(Protocol):
 
 
 def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:
-    """Covariance of rows ``n x d`` under any kernel, shape ``n x n``.
-
-    Sums are evaluated term by term: adding a low-rank term (such as a linear kernel)
-    to a lazy one makes linear_operator factorise the other term *without* its noise,
-    which fails for items of one bucket.
-    """
-    if isinstance(kernel, AdditiveKernel):
-        terms = [dense_covariance(term, x) for term in kernel.kernels]
-        return torch.stack(terms).sum(0)
-    if isinstance(kernel, ScaleKernel) and isinstance(
-        kernel.base_kernel, AdditiveKernel
-    ):
-        return kernel.outputscale * dense_covariance(kernel.base_kernel, x)
+    """Covariance of rows ``n x d`` under any kernel, ``n x n``, without jitter."""
     with exact_inference():
-        return kernel(x).to_dense()
+        return dense(kernel, x, x)
 
 
 def squared_distances(kernel: ReferenceKernel, phi: Tensor) -> Tensor:

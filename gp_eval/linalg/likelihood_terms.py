@@ -51,7 +51,9 @@ def _by_lapack(gram: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
     """In place and on one triangle: about half the time of torch's own calls."""
     kept = gram.diagonal().clone()
     factor, info = dpotrf(gram.numpy().T, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
+    log_diagonal = torch.from_numpy(factor).diagonal().log()
+    # LAPACK lets NaN pass; it is then on the diagonal of the factor.
+    if info != 0 or not bool(log_diagonal.isfinite().all()):
         # The upper triangle still holds the matrix, for an error that says why.
         matrix = gram.tril(-1) + gram.tril(-1).T + kept.diag()
         cholesky(matrix, name="covariance of the evaluated items")
@@ -60,7 +62,6 @@ def _by_lapack(gram: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         )
     solution, _ = dpotrs(factor, residual.numpy(), lower=1)
     solved = torch.from_numpy(solution)
-    log_diagonal = torch.from_numpy(factor).diagonal().log()
     value = 0.5 * residual @ solved + log_diagonal.sum()
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     weights = torch.from_numpy(inverse.T)

@@ -2,6 +2,8 @@ r"""Prior covariance of the abilities of several targets."""
 
 from __future__ import annotations
 
+from copy import copy as shallow_copy
+
 import torch
 from torch import Tensor
 
@@ -44,6 +46,11 @@ class LMCTable:
     """
 
     def __init__(self, kernel: LMCKernel, phi: Tensor) -> None:
+        if type(kernel).forward is not LMCKernel.forward:
+            raise ValueError(
+                "kernel: expected LMCKernel itself; put what is special into a latent, "
+                f"or use MultiTargetGP. Got {type(kernel).__name__}"
+            )
         self.kernel = kernel
         self.n_buckets, self.n_targets = phi.shape[0], kernel.num_tasks
         self.shared = shared_distances(kernel, phi)
@@ -55,6 +62,8 @@ class LMCTable:
 
     def refresh(self) -> None:
         """Take over the kernel's present hyperparameters."""
+        # New objects: a shallow copy of this table keeps the old ones as they are.
+        self.tables = [shallow_copy(table) for table in self.tables]
         for table in self.tables:
             table.refresh()
         self._weights = self.kernel.task_weights.detach().clone()

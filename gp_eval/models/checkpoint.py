@@ -14,13 +14,14 @@ import torch
 
 from gp_eval._files import atomic_write
 from gp_eval.errors import StateMismatchError
-from gp_eval.models.protocol import Hyperparameters
+from gp_eval.models.protocol import Hyperparameters, check_batch
 from gp_eval.models.sequential_model import SequentialModel
 
 __all__ = ["load_model", "save_model"]
 
 _META = "meta"
 _FORMAT = 1
+_KEYS = {"references", "modules", "evaluated", "scores", "updates"}
 
 
 def save_model(
@@ -44,6 +45,7 @@ def save_model(
     meta = {
         "format": _FORMAT,
         "references": fingerprint,
+        "modules": _modules(model),
         "evaluated": model.evaluated,
         "scores": model._scores[model.evaluated].tolist(),
         "updates": [[n, values] for n, values in updates.items()],
@@ -81,25 +83,56 @@ def load_model(
         raise StateMismatchError(f"{str(path)!r} was trained on other references")
     present = {name: tuple(v.shape) for name, v in model.state_dict().items()}
     saved = {name: value.shape for name, value in arrays.items()}
-    if present != saved:
-        other = sorted(present.items() ^ saved.items())
+    # Kernels of different formulas may have parameters of the same names and shapes.
+    modules = _modules(model)
+    if present != saved or modules != meta["modules"]:
+        other = sorted(
+            present.items() ^ saved.items() or modules.items() ^ meta["modules"].items()
+        )
         raise StateMismatchError(
             f"{str(path)!r} is of a model with other kernels or targets: {other[:3]}"
         )
+    points = _points(path, meta, n_points=model.point_weights.shape[0])
     model.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
-    model.take_in(meta["evaluated"], meta["scores"])
+    model.take_in(list(points), list(points.values()))
     model.refresh()
     return {int(n): values for n, values in meta["updates"]}
 
 
+def _modules(model: SequentialModel) -> dict[str, str]:
+    """Class of each module by name."""
+    return {name: type(module).__name__ for name, module in model.named_modules()}
+
+
+def _points(
+    path: str | Path, meta: Mapping[str, Any], *, n_points: int
+) -> dict[int, float]:
+    """The scores by point, checked."""
+    try:
+        points = torch.tensor(meta["evaluated"])
+        scores = torch.tensor(meta["scores"], dtype=torch.float64)
+        return check_batch(points, scores, n_items=n_points, seen=())
+    except (ValueError, TypeError) as error:
+        raise StateMismatchError(f"{str(path)!r}: {error}") from error
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # From memory, for np.load leaves a damaged file open; and it would read a
+        # damaged shape before it gets to the checksum.
+        content = io.BytesIO(path.read_bytes())
+        with zipfile.ZipFile(content) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} is damaged")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(str(arrays.pop(_META)))
         if meta["format"] != _FORMAT:
             raise ValueError(f"format {meta['format']!r}")
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        if missing := _KEYS - set(meta):
+            raise ValueError(f"without {sorted(missing)}")
+    except Exception as error:  # damage shows in many ways
         raise StateMismatchError(
             f"{str(path)!r} is not a saved model: {error}"
         ) from error

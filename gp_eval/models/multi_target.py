@@ -60,6 +60,8 @@ class SequentialMultiTargetModel(SequentialModel):
         mean_module: Mean | None = None,
     ) -> None:
         super().__init__()
+        if not noise > 0.0:
+            raise ValueError(f"noise: expected sigma^2 > 0, got {noise}")
         if covar_module is None:
             covar_module = LMCKernel(default_latents(n_targets), n_targets)
         if covar_module.num_tasks != n_targets:
@@ -93,13 +95,20 @@ class SequentialMultiTargetModel(SequentialModel):
     def points(self, X: Tensor) -> Tensor:
         """Checked points ``... x q`` of rows ``[item, target]``, ``... x q x 2``."""
         as_items(X[..., 0], self.n_items)
-        targets = X[..., 1]
-        if not bool(((targets >= 0) & (targets < self.n_targets)).all()):
+        targets, whole = X[..., 1], X[..., 1].long()
+        if not bool(
+            ((whole >= 0) & (whole < self.n_targets) & (whole == targets)).all()
+        ):
             raise ValueError(
                 f"X: expected targets 0..{self.n_targets - 1} in the second column, "
                 f"got {sorted(set(targets.reshape(-1).tolist()))[:5]}"
             )
-        return targets.long() * self.n_items + X[..., 0].long()
+        return whole * self.n_items + X[..., 0].long()
+
+    def point_name(self, point: int) -> str:
+        """How error messages call a point."""
+        target, item = divmod(point, self.n_items)
+        return f"{item} of target {target}"
 
     def target_of(self, points: Tensor) -> Tensor:
         """Target of each point, of the same shape."""
@@ -186,7 +195,7 @@ class SequentialMultiTargetModel(SequentialModel):
         meant = self.target_of(items[..., :1])
         ability = self.point_ability[items]
         covariance = self.engine.covariance_with_rest[meant, ability]
-        own = torch.where(self.target_of(items) == meant, 1.0, 0.0)
+        own = (self.target_of(items) == meant).to(covariance)
         return (covariance + own * self._weighted_noise[items]) / self.n_items
 
     def squared_correlation(self, items: Tensor) -> Tensor:

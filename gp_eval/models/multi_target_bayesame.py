@@ -95,22 +95,25 @@ class MultiTargetBayesAME:
         device: torch.device | str = "cpu",
     ) -> None:
         _check(n_targets, selection, initial, refit_every, n_latents, latents)
+        _check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
         binary = bool(((references.scores == 0) | (references.scores == 1)).all())
         self.n_targets, self.refit_every, self.steps = n_targets, refit_every, steps
-        self.learning_rate = learning_rate or (0.01 if binary else 0.001)
+        if learning_rate is None:
+            learning_rate = 0.01 if binary else 0.001
+        self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         n_items = buckets.n_items
-        self.initial_items = min(n_items, round(initial * n_items)) or bool(initial)
+        self.initial_items = max(round(initial * n_items), int(initial > 0.0))
         if latents is None:
             latents = default_latents(n_latents or n_targets)
         generator = torch.Generator().manual_seed(seed)
         self.model = SequentialMultiTargetModel(
             buckets.to(device),
             n_targets=n_targets,
-            noise=noise or (0.1 if binary else 0.01),
+            noise=(0.1 if binary else 0.01) if noise is None else noise,
             covar_module=LMCKernel(latents, n_targets, generator=generator),
             mean_module=mean_module,
         )
@@ -143,6 +146,7 @@ class MultiTargetBayesAME:
             scores,
             n_items=model.n_items * self.n_targets,
             seen=model.seen,
+            name=model.point_name,
         )
         for point, score in batch.items():
             self._update_if_due()
@@ -229,6 +233,17 @@ class MultiTargetBayesAME:
             )
         self.updates[n] = read_hyperparameters(parameters)
         model.refresh()
+
+
+def _check_training(
+    learning_rate: float | None, weight_decay: float, steps: int
+) -> None:
+    if learning_rate is not None and not learning_rate > 0.0:
+        raise ValueError(f"learning_rate: expected > 0, got {learning_rate}")
+    if not weight_decay >= 0.0:
+        raise ValueError(f"weight_decay: expected >= 0, got {weight_decay}")
+    if steps < 1:
+        raise ValueError(f"steps: expected at least 1, got {steps}")
 
 
 def _check(

@@ -49,7 +49,8 @@ class MultiTargetGP(ExactGP, GPyTorchModel):
             :class:`~gp_eval.kernels.LMCKernel` with ``L = T`` latents.
         mean_module: Any mean over ``phi``; default
             :class:`~gp_eval.means.ReferenceMean`.
-        likelihood: Default :class:`~gp_eval.likelihoods.BucketGaussianLikelihood`.
+        likelihood: Default :class:`~gp_eval.likelihoods.BucketGaussianLikelihood` with
+            ``count_dim=-2``.
 
     Example:
         >>> rows = multi_target_inputs(buckets, n_targets=2)
@@ -84,6 +85,7 @@ class MultiTargetGP(ExactGP, GPyTorchModel):
             likelihood = BucketGaussianLikelihood(count_dim=-2).to(train_X)
             # Again, in the precision of the data: 0.1 in float32 is not 0.1.
             likelihood.noise = 0.1
+        _check_count_dim(likelihood, train_X.shape[1])
         super().__init__(train_X, train_Y.squeeze(-1), likelihood)
         self.mean_module = mean_module or ReferenceMean()
         self.covar_module = covar_module or LMCKernel(
@@ -94,3 +96,15 @@ class MultiTargetGP(ExactGP, GPyTorchModel):
     def forward(self, x: Tensor) -> MultivariateNormal:
         """Prior of the abilities at rows ``... x n x (K + 2)``."""
         return MultivariateNormal(self.mean_module(x[..., :-2]), self.covar_module(x))
+
+
+def _check_count_dim(likelihood: Likelihood, width: int) -> None:
+    """The default of ``BucketGaussianLikelihood`` would read targets as counts."""
+    if not isinstance(likelihood, BucketGaussianLikelihood):
+        return
+    count_dim = likelihood.noise_covar.count_dim
+    if count_dim % width != width - 2:
+        raise ValueError(
+            "likelihood: expected count_dim=-2, the column before the target, got "
+            f"{count_dim}"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol, runtime_checkable
@@ -95,7 +95,11 @@ class MultiTargetModel(Protocol):
         """Estimates and variances of shape ``T``, with their joint covariance."""
 
     def acquisition(self) -> AcquisitionFunction | None:
-        """What to maximise over ``[item, target]``; ``None`` for random selection."""
+        """What to maximise over ``[item, target]``; ``None`` for random selection.
+
+        The model it reads has a ``lookahead``, see
+        :class:`~gp_eval.acquisition.select.SupportsLookahead`.
+        """
 
 
 @runtime_checkable
@@ -113,7 +117,12 @@ class SupportsRefit(Protocol):
 
 
 def check_batch(
-    items: Tensor, scores: Tensor, *, n_items: int, seen: Collection[int]
+    items: Tensor,
+    scores: Tensor,
+    *,
+    n_items: int,
+    seen: Collection[int],
+    name: Callable[[int], str] = str,
 ) -> dict[int, float]:
     """Items and scores that may be taken in, before anything is changed.
 
@@ -122,6 +131,7 @@ def check_batch(
         scores: ``m`` scores.
         n_items: ``N``.
         seen: Items evaluated before.
+        name: How messages call an item.
 
     Raises:
         ValueError: For an item out of range, given twice or evaluated before, for a
@@ -136,9 +146,11 @@ def check_batch(
     fresh: dict[int, float] = {}
     for item, value in zip(indices, values, strict=True):
         if item in seen or item in fresh:
-            raise ValueError(f"item: {item} is evaluated already")
+            raise ValueError(f"item: {name(item)} is evaluated already")
         if not math.isfinite(value):
-            raise ValueError(f"scores: expected finite ones, got {value} of {item}")
+            raise ValueError(
+                f"scores: expected finite ones, got {value} of {name(item)}"
+            )
         fresh[item] = value
     return fresh
 

@@ -34,6 +34,7 @@ __all__ = [
 _MODELS: dict[str, Callable[..., Any]] = {
     "bayesame": BayesAME,
     "bayesame-multi": MultiTargetBayesAME,
+    "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),
     "bayesame-rs": partial(BayesAME, selection="random"),
     "rs-mean": RandomMean,
     "seq-apw": SequentialAnchorPoints,

@@ -85,6 +85,10 @@ class SequentialModel(ItemModel):
         """The evaluated points, for membership tests."""
         return self._seen.keys()
 
+    def point_name(self, point: int) -> str:
+        """How error messages call a point."""
+        return str(point)
+
     @property
     def evaluated(self) -> list[int]:
         """Evaluated points in the order in which they came."""
@@ -106,7 +110,7 @@ class SequentialModel(ItemModel):
             ValueError: If the point was evaluated before.
         """
         if item in self._seen:
-            raise ValueError(f"item: {item} is evaluated already")
+            raise ValueError(f"item: {self.point_name(item)} is evaluated already")
         self._append(item, float(score))
         self._seen[item] = None
         self._scores[item] = score

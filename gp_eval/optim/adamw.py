@@ -46,7 +46,7 @@ def fit_adamw(
 
     Raises:
         NotPositiveDefiniteError: If a covariance on the way has no Cholesky factor.
-        ValueError: For a number of steps below 1.
+        ValueError: For a number of steps below 1, or a value that is not finite.
     """
     if steps < 1:
         raise ValueError(f"steps: expected at least 1, got {steps}")
@@ -62,6 +62,8 @@ def fit_adamw(
     value = values.new_tensor(float("nan"))
     for step in range(steps):
         value, values.grad = objective(values.detach())
+        if not bool(value.isfinite()):
+            raise ValueError(f"objective: expected finite values, got {float(value)}")
         optimizer.step()
         with torch.no_grad():
             torch.clamp(values, low, high, out=values.data)

@@ -63,8 +63,9 @@ class LMCGram:
         # One memory for all evaluations: fresh pages cost as much as the exponential.
         self._gram = torch.empty_like(self.squared)
         size = bucket.shape[0]
-        on_cpu = self.squared.device.type == "cpu"
-        self._height = max(8, _BLOCK // max(size, 1)) if on_cpu else size
+        # Elsewhere `likelihood_terms` reads the lower triangle and gives all of Q.
+        upper = self._gram.device.type == "cpu" and self._gram.dtype == torch.float64
+        self._height = max(8, _BLOCK // max(size, 1)) if upper else size
         self._buffers = [self.squared.new_empty(self._height * size) for _ in range(3)]
 
     def _blocks(self) -> Iterator[tuple[slice, slice, list[Tensor]]]:

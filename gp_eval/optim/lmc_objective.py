@@ -48,13 +48,13 @@ def make_lmc_objective(
         and not latent.weights.shape[-1]
         for latent in kernel.latents
     )
-    noise = likelihood.noise_covar
-    plain = not any(True for _ in noise.named_priors()) and not any(
-        constraint.enforced for constraint in noise.constraints()
+    modules = (kernel, likelihood)
+    plain = not any(
+        True for module in modules for _ in module.named_priors()
+    ) and not any(
+        constraint.enforced for module in modules for constraint in module.constraints()
     )
-    trainable = all(
-        p.requires_grad for module in (kernel, likelihood) for p in module.parameters()
-    )
+    trainable = all(p.requires_grad for module in modules for p in module.parameters())
     if closed and plain and trainable:
         return ClosedFormLMCObjective(
             kernel, likelihood, phi, scores, distances=distances

@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from gp_eval._files import sync_folder
 from gp_eval.errors import StateMismatchError
@@ -29,22 +36,30 @@ class _Event(BaseModel):
 
 
 class Ask(_Event):
-    """Items that were handed out."""
+    """Items that were handed out, with several targets each for one of them."""
 
     event: Literal["ask"] = "ask"
     items: list[str]
+    targets: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _check_targets(self) -> Ask:
+        if self.targets is not None and len(self.targets) != len(self.items):
+            raise ValueError("expected as many targets as items")
+        return self
 
 
 class Tell(_Event):
-    """The score of one item."""
+    """The score of one item, with several targets the score of one of them."""
 
     event: Literal["tell"] = "tell"
     item: str
+    target: str | None = None
     score: float
 
 
 class Update(_Event):
-    """Hyperparameters fitted after ``n`` items; spares a replay the optimisation."""
+    """Hyperparameters fitted after ``n`` evaluations; spares a replay the fitting."""
 
     event: Literal["update"] = "update"
     n: int
@@ -156,7 +171,9 @@ _SEAL = len(_seal(0))
 
 def _encode(event: Event, checksum: int) -> tuple[bytes, int]:
     """The line of an event, and its checksum, given the one of the line before."""
-    text = json.dumps(event.model_dump(), separators=(",", ":"), allow_nan=False)
+    # One target is not named: its lines are as they were before there were several.
+    record = event.model_dump(exclude_none=True)
+    text = json.dumps(record, separators=(",", ":"), allow_nan=False)
     payload = text.encode()
     checksum = zlib.crc32(payload, checksum)
     return payload[:-1] + _seal(checksum) + b"\n", checksum

@@ -7,7 +7,7 @@ from pathlib import Path
 from gp_eval.data import References
 from gp_eval.data.validation import some
 from gp_eval.errors import DataError, StateMismatchError
-from gp_eval.session.config import SessionConfig
+from gp_eval.session.config import BaseConfig
 
 __all__ = ["check_same", "read_stored", "scores_only"]
 
@@ -25,7 +25,7 @@ def scores_only(references: References) -> References:
     )
 
 
-def read_stored(path: Path, config: SessionConfig) -> References:
+def read_stored(path: Path, config: BaseConfig) -> References:
     """The references in the folder, checked against the settings.
 
     Raises:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command import gp_eval
 from logs import inspect_sample, lm_row, write_eval, write_lm_eval
+from multi_target_commands import start
 
 from gp_eval.data import References
 
@@ -129,8 +130,31 @@ def test_ask_as_lm_eval_then_tell_from_its_log(run: Path, tmp_path: Path) -> Non
     for _ in range(2):  # telling again changes nothing
         told = gp_eval("tell", run, "--from", log)
         assert told.code == 0, told.err
-        assert "6 told; n = 6 of 40" in told.err
+        assert "6 told\nnew: n = 6 of 40" in told.err
     assert gp_eval("ask", run, "--pending").out == ""
+
+
+def test_several_targets_are_told_from_a_log_each(logs: Path, tmp_path: Path) -> None:
+    refs, run = logs.parent / "refs.npz", logs.parent / "joint"
+    assert gp_eval("refs", "build", logs, "-o", refs, "--metric", "em").code == 0
+    names = ("--target", "a", "--target", "b", "--model", "shared-mean")
+    assert start(run, refs, *names).code == 0
+    lines = gp_eval("ask", run, "-n", 6, "--as", "lm-eval").out.splitlines()
+    asked = {target: json.loads(text) for target, text in map(_halves, lines)}
+    assert sorted(asked) == ["a", "b"]
+    assert sum(len(samples["task"]) for samples in asked.values()) == 6
+    log = write_lm_eval(tmp_path, [lm_row(i, em=0.5) for i in asked["a"]["task"]])
+    unnamed = gp_eval("tell", run, "--from", log)
+    assert unnamed.code == 1
+    assert "name one by --target" in unnamed.err
+    assert gp_eval("tell", run, "--target", "a", "--from", log).code == 0
+    left = gp_eval("ask", run, "--pending", "--as", "lm-eval").out
+    assert _halves(left.strip()) == ("b", json.dumps(asked["b"]))
+
+
+def _halves(line: str) -> tuple[str, str]:
+    target, text = line.split("\t")
+    return target, text
 
 
 def test_nothing_to_ask_prints_nothing_for_a_harness(run: Path) -> None:

@@ -11,18 +11,6 @@ from command import Outcome, gp_eval
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """Forty items, five references, nearly all rows different."""
-    scores = {
-        f"m{k}": [((7 * i + 3 * k * i + k) % 11) / 10 for i in range(40)]
-        for k in range(5)
-    }
-    path = tmp_path / "references.csv"
-    pd.DataFrame(scores, index=[f"q{i}" for i in range(40)]).to_csv(path)
-    return path
-
-
-@pytest.fixture
 def run(tmp_path: Path, table: Path) -> Path:
     folder = tmp_path / "run"
     outcome = gp_eval("start", folder, "--refs", table, "--target", "mine")

@@ -107,6 +107,26 @@ def test_high_correlation_finds_the_family() -> None:
     assert mean_correlation(split) > 0.8 > mean_correlation(low) + 0.5
 
 
+def test_high_correlation_grows_from_every_model_and_takes_the_best_set() -> None:
+    """A literal loop; the model listed twice is the closest pair and no family."""
+    references = families()
+    twice = references.models.index("m00")
+    scores = torch.cat([references.scores, references.scores[:, [twice]]], dim=1)
+    made = References(scores, references.items, [*references.models, "copy"])
+    correlation = torch.corrcoef(scores.T)
+    sets = []
+    for start in range(scores.shape[1]):
+        chosen = [start]
+        while len(chosen) < 6:
+            rest = [k for k in range(scores.shape[1]) if k not in chosen]
+            means = [float(correlation[k, chosen].mean()) for k in rest]
+            chosen.append(rest[means.index(max(means))])
+        sets.append((float(correlation[chosen][:, chosen].mean()), sorted(chosen)))
+    found = high_correlation(made, n_targets=6).targets
+    assert sorted(made.models.index(name) for name in found) == max(sets)[1]
+    assert "copy" not in found
+
+
 def test_high_correlation_copes_with_constant_models() -> None:
     references = families()
     scores = references.scores.clone()

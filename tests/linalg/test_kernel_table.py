@@ -2,13 +2,25 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gpytorch.kernels import Kernel, LinearKernel, MaternKernel, ScaleKernel
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import (
+    Kernel,
+    LinearKernel,
+    MaternKernel,
+    RBFKernel,
+    ScaleKernel,
+)
 from gpytorch.priors import GammaPrior
 from oracles import covariance_by_loops
 
-from gp_eval.kernels import ReferenceScoreKernel
+from gp_eval.kernels import ReferenceMaternKernel, ReferenceScoreKernel
 from gp_eval.linalg import DenseKernelTable, ReferenceKernelTable, make_kernel_table
-from gp_eval.linalg.kernel_table import dense_covariance
+from gp_eval.linalg.kernel_table import (
+    dense_covariance,
+    has_closed_form,
+    is_reference_kernel,
+    squared_distances,
+)
 
 
 def phi(size: int = 11, n_references: int = 4) -> torch.Tensor:
@@ -62,20 +74,87 @@ def test_weights_of_references() -> None:
     )
 
 
+def ours(**options) -> ReferenceScoreKernel | ReferenceMaternKernel:
+    family = options.pop("family", ReferenceScoreKernel)
+    made = family(**options).double()
+    made.alpha, made.beta = 0.6, 3.1
+    return made
+
+
 @pytest.mark.parametrize(
-    ("kernel", "lean"),
+    ("kernel", "lean", "closed_form"),
     [
-        (reference_kernel(), True),
-        (reference_kernel(alpha_prior=GammaPrior(2.0, 2.0)), False),
-        (ReferenceScoreKernel(active_dims=(0, 1)), False),
-        (ScaleKernel(MaternKernel(nu=1.5)), False),
+        (ours(), True, True),
+        (ours(family=ReferenceMaternKernel), True, True),
+        (ours(weights=torch.ones(4)), True, True),
+        (ours(alpha_prior=GammaPrior(2.0, 2.0)), True, False),
+        (ours(beta_constraint=GreaterThan(0.5)), True, False),
+        (ours(beta_constraint=GreaterThan(0.5, transform=None)), True, True),
+        (ReferenceScoreKernel(active_dims=(0, 1)), False, False),
+        (ReferenceMaternKernel(active_dims=(0, 1)), False, False),
+        (ScaleKernel(MaternKernel(nu=1.5)), False, False),
     ],
 )
-def test_lean_table_only_where_the_closed_form_holds(
-    kernel: Kernel, lean: bool
+def test_lean_table_for_our_kernels_and_closed_form_without_priors_or_transforms(
+    kernel: Kernel, lean: bool, closed_form: bool
 ) -> None:
     table = make_kernel_table(kernel.double(), phi())
     assert isinstance(table, ReferenceKernelTable) is lean
+    assert is_reference_kernel(kernel) is lean
+    assert has_closed_form(kernel) is closed_form
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,)])
+def test_batched_kernels_are_neither(shape: tuple[int, ...]) -> None:
+    batched = ReferenceMaternKernel(batch_shape=torch.Size(shape)).double()
+    assert not is_reference_kernel(batched)
+    assert not has_closed_form(batched)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"family": ReferenceMaternKernel},
+        {"family": ReferenceMaternKernel, "weights": torch.tensor([0.2, 0.0, 1, 2])},
+        {"alpha_prior": GammaPrior(2.0, 2.0)},
+        {"beta_constraint": GreaterThan(0.5)},
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_lean_table_of_all_our_kernels_equals_the_dense_one(
+    options: dict, shared: bool
+) -> None:
+    x, kernel = phi()[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10]], ours(**options)
+    given = squared_distances(reference_kernel(), x) if shared else None
+    lean = make_kernel_table(kernel, x, distances=given)
+    assert isinstance(lean, ReferenceKernelTable)
+    dense = DenseKernelTable(kernel, x)
+    rows, columns = torch.tensor([4, 0, 3]), torch.tensor([2, 10])
+    vectors = torch.rand(11, 3, dtype=torch.float64)
+    for view in (
+        lambda table: table.row(3),
+        lambda table: table.diagonal(),
+        lambda table: table.matvec(vectors),
+        lambda table: table.matvec(vectors[:, 0]),
+        lambda table: table.block(rows, columns),
+        lambda table: table.block(rows, slice(2, 9)),
+    ):
+        torch.testing.assert_close(view(lean), view(dense), rtol=1e-12, atol=1e-14)
+
+
+def test_active_dims_of_a_sum_are_kept() -> None:
+    total = ScaleKernel(RBFKernel() + LinearKernel()).double()
+    total.active_dims = torch.tensor([1, 3])
+    bare = ScaleKernel(RBFKernel() + LinearKernel()).double()
+    torch.testing.assert_close(
+        dense_covariance(total, phi()), dense_covariance(bare, phi()[:, [1, 3]])
+    )
+    inner = (RBFKernel() + LinearKernel()).double()
+    inner.active_dims = torch.tensor([1, 3])
+    torch.testing.assert_close(
+        dense_covariance(inner, phi()),
+        dense_covariance((RBFKernel() + LinearKernel()).double(), phi()[:, [1, 3]]),
+    )
 
 
 @pytest.mark.parametrize("scaled", [False, True])

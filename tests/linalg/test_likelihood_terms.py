@@ -40,3 +40,13 @@ def test_matrix_without_a_factor_is_an_error_with_its_eigenvalues(terms) -> None
     lowest = float(torch.linalg.eigvalsh(gram)[0])
     with pytest.raises(NotPositiveDefiniteError, match=f"from {lowest:.3g} to"):
         terms(gram, residual)
+
+
+@pytest.mark.parametrize("terms", [_by_lapack, _by_torch])
+@pytest.mark.parametrize("place", [(0, 0), (3, 1), (6, 6)])
+def test_nan_is_an_error_and_not_a_value(terms, place: tuple[int, int]) -> None:
+    """LAPACK's own factorisation reports success."""
+    gram, residual, _ = problem()
+    gram[place] = gram[place[::-1]] = torch.nan
+    with pytest.raises(NotPositiveDefiniteError, match="not finite"):
+        terms(gram, residual)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from killing import MORTAL, boundaries, copy_with_journal, start, told_by
 from sessions import (
     Ask,
     Tell,
     Update,
-    contents,
     create,
     events_of,
     finish,
@@ -30,43 +27,13 @@ from gp_eval.errors import SessionLockedError, StateMismatchError
 
 N_ITEMS = 60
 
-CHILD = '''
-"""Runs a session to its end, or until it dies at the file sync of the given number."""
-
-import os
-import signal
-import sys
-import time
-from pathlib import Path
-
+CHILD = (
+    MORTAL
+    + """
 from sessions import create, score_of, unique_references
 
 from gp_eval import Session
 
-folder, n_items = Path(sys.argv[1]), int(sys.argv[2])
-death, number = sys.argv[3], int(sys.argv[4])
-fsync, count = os.fsync, 0
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def mortal_fsync(descriptor: int) -> None:
-    global count
-    count += 1
-    if count == number and death == "before":
-        die()
-    if count == number and death == "torn":
-        journal = folder / "events.jsonl"
-        os.truncate(journal, journal.stat().st_size - 9)
-        die()
-    fsync(descriptor)
-    if count == number and death == "after":
-        die()
-
-
-os.fsync = mortal_fsync
 print("ready", flush=True)
 if (folder / "session.json").exists():
     session = Session.open(folder)
@@ -85,7 +52,8 @@ while not session.done:
     for item in session.ask(3):
         tell(item)
 time.sleep(120)  # to be killed
-'''
+"""
+)
 
 HOLDER = '''
 """Tries to open one session, then holds another one until it is killed."""
@@ -106,26 +74,6 @@ time.sleep(120)
 '''
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A Python process that finds the modules this one does."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def told_by(process: subprocess.Popen[str]) -> list[str]:
-    """Items whose tell had returned before the process ended."""
-    assert process.stdout is not None
-    lines = process.stdout.read().splitlines()
-    process.stdout.close()
-    process.wait(timeout=120)
-    return [line.split()[1] for line in lines if line.startswith("told ")]
-
-
 @pytest.fixture(scope="module", params=[1, 4], ids=["singly", "by fours"])
 def whole(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -135,20 +83,6 @@ def whole(
     with create(folder, unique_references(N_ITEMS)) as session:
         result = finish(session, q=request.param)
     return request.param, folder, result
-
-
-def copy_with_journal(folder: Path, to: Path, content: bytes) -> Path:
-    """A copy of a session with another journal."""
-    to.mkdir(exist_ok=True)
-    for name, old in contents(folder).items():
-        (to / name).write_bytes(old)
-    journal(to).write_bytes(content)
-    return to
-
-
-def boundaries(content: bytes) -> list[int]:
-    """Length of every prefix that ends with a whole line, the empty one first."""
-    return [0] + [k + 1 for k, byte in enumerate(content) if byte == ord("\n")]
 
 
 def test_the_run_has_asks_tells_and_updates_to_be_cut_at(

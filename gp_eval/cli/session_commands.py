@@ -1,0 +1,160 @@
+"""Flags of ``gp-eval start | ask | tell | status``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gp_eval.cli.options import (
+    DuplicateModels,
+    DuplicatesOption,
+    Form,
+    Json,
+    MaxItems,
+    Missing,
+    MissingOption,
+    Run,
+    Seed,
+    Stable,
+    Strict,
+    Width,
+    Window,
+    option,
+    stopping_rule,
+)
+from gp_eval.cli.refs_build import OnError
+
+__all__ = ["ask", "start", "status", "tell"]
+
+
+def start(
+    run: Run,
+    refs: Annotated[Path, option("refs", "Table of reference scores.")],
+    target: Annotated[
+        list[str],
+        option(
+            "target",
+            "Name of a model to evaluate; may be repeated (in the variable, names are "
+            "separated by spaces).",
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        option(
+            "model",
+            "Model that estimates the score. [default: bayesame, for several targets "
+            "bayesame-multi]",
+        ),
+    ] = None,
+    width: Width = 0.03,
+    stable: Stable = 0.005,
+    window: Window = 30,
+    max_items: MaxItems = None,
+    seed: Seed = 0,
+    exclude: Annotated[
+        list[str] | None,
+        option("exclude", "Reference model to leave out; may be repeated."),
+    ] = None,
+    macro: Annotated[
+        bool, option("macro", "Let every group of items count the same.")
+    ] = False,
+    missing: MissingOption = Missing.error,
+    duplicate_models: DuplicatesOption = DuplicateModels.error,
+) -> None:
+    """Start a session in a folder of its own, for one target or several."""
+    from gp_eval.cli.sessions import start_session
+
+    start_session(
+        run,
+        refs,
+        targets=target,
+        model=model,
+        stop=stopping_rule(
+            width=width, stable=stable, window=window, max_items=max_items
+        ),
+        seed=seed,
+        exclude=exclude or [],
+        macro=macro,
+        missing=missing.value,
+        duplicate_models=duplicate_models.value,
+    )
+
+
+def ask(
+    run: Run,
+    n: Annotated[int, option("n", "Number of items.", "-n", min=1)] = 1,
+    form: Annotated[
+        Form, option("as", "How to print them; for several targets as pairs.", "--as")
+    ] = Form.ids,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Print what was asked and not told.")
+    ] = False,
+    task: Annotated[
+        str | None,
+        option("task", "Task for a harness, if the references name none."),
+    ] = None,
+    strict: Strict = False,
+) -> None:
+    """Print the next items to evaluate; nothing once the run has stopped."""
+    from gp_eval.cli.sessions import ask_items
+
+    raise typer.Exit(
+        ask_items(run, n, form=form.value, pending=pending, task=task, strict=strict)
+    )
+
+
+def tell(
+    run: Run,
+    scores: Annotated[
+        list[str] | None, typer.Argument(help="ITEM=SCORE, any number of them.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        option(
+            "from",
+            "Log, or file of scores (.csv, .json, .jsonl), - for stdin.",
+            "--from",
+        ),
+    ] = None,
+    # No variable: GP_EVAL_TARGET names the targets of a session, this is one of them.
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="Whose scores they are, of several targets."),
+    ] = None,
+    metric: Annotated[
+        str | None, option("metric", "Metric in a log. [default: of the references]")
+    ] = None,
+    filter: Annotated[
+        str | None, option("filter", "Filter in a log. [default: of the references]")
+    ] = None,
+    log_model: Annotated[
+        str | None, option("log-model", "Model, if a log holds several.")
+    ] = None,
+    on_error: Annotated[
+        OnError, option("on-error", "Failed items of a log; skip leaves them pending.")
+    ] = OnError.skip,
+) -> None:
+    """Record scores: all of them, or none if one is wrong."""
+    from gp_eval.cli.telling import tell_scores
+
+    if bool(scores) == bool(source):
+        raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
+    tell_scores(
+        run,
+        scores or [],
+        source,
+        target=target,
+        metric=metric,
+        filter=filter,
+        log_model=log_model,
+        on_error=on_error.value,
+    )
+
+
+def status(run: Run, json: Json = False, strict: Strict = False) -> None:
+    """Show the estimate, its interval and whether the run has stopped."""
+    from gp_eval.cli.sessions import show_status
+
+    raise typer.Exit(show_status(run, as_json=json, strict=strict))

@@ -1,0 +1,232 @@
+"""What sessions of one and of several targets share: ask, tell, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
+
+from gp_eval.data.validation import some
+from gp_eval.errors import ScoreError, StateMismatchError
+from gp_eval.loop import Result, StopReason
+from gp_eval.models import SupportsRefit
+from gp_eval.session.checks import as_score
+from gp_eval.session.config import BaseConfig
+from gp_eval.session.folder import SessionFolder
+from gp_eval.session.journal import Ask, Event, Tell, Update
+
+__all__ = ["BaseSession", "Loop", "Pair"]
+
+Config = TypeVar("Config", bound=BaseConfig)
+
+Pair = tuple[str, str]
+"""A target and an item, by name."""
+
+
+class Loop(Protocol):
+    """What a session drives: a run over pairs of a target and an item, by index."""
+
+    scores: list[dict[int, float]]
+
+    @property
+    def pending(self) -> dict[tuple[int, int], None]:
+        """Pairs asked and not told, in the order of asking."""
+
+    @property
+    def stop_reasons(self) -> list[StopReason | None]:
+        """Why each target stopped."""
+
+    @property
+    def done(self) -> bool:
+        """Whether every target has stopped."""
+
+    def ask(self, q: int = 1) -> list[tuple[int, int]]:
+        """The next pairs."""
+
+    def reserve(self, target: int, item: int) -> None:
+        """Count a pair as asked."""
+
+    def tell(self, target: int, item: int, score: float) -> None:
+        """Take in a score."""
+
+    def results(self, targets: Sequence[str], items: Sequence[str]) -> list[Result]:
+        """Where each target stands."""
+
+
+class BaseSession(Generic[Config]):
+    """A run whose every event is on disk before anything else happens.
+
+    Subclasses say how callers name what is evaluated: by item, or by target and item.
+
+    Args:
+        folder: The open folder.
+        model: The belief that the loop updates.
+        loop: The run in memory, before any event.
+        targets: Names of the targets.
+        named: Whether events and messages name the target.
+    """
+
+    def __init__(
+        self,
+        folder: SessionFolder[Config],
+        *,
+        model: object,
+        loop: Loop,
+        targets: Sequence[str],
+        named: bool,
+    ) -> None:
+        self._folder, self._model, self._loop = folder, model, loop
+        self.path, self.config, self.references = (
+            folder.path,
+            folder.config,
+            folder.references,
+        )
+        self.targets = list(targets)
+        self._named = named
+        self._index = {item: i for i, item in enumerate(self.references.items)}
+        self._target_index = {target: t for t, target in enumerate(targets)}
+        self._written: set[int] = set()
+        self._replay(folder.events())
+
+    def close(self) -> None:
+        """Let another process write. Everything is on disk already."""
+        self._folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has stopped; late scores are still taken."""
+        return self._loop.done
+
+    def estimates(self) -> list[Result]:
+        """Estimate and 95 % interval of each target, and what they rest on."""
+        return self._loop.results(self.targets, self.references.items)
+
+    # For subclasses, by target and item
+
+    def _pending(self) -> list[Pair]:
+        return self._pairs(self._loop.pending)
+
+    def _ask(self, q: int) -> list[Pair]:
+        self._folder.check_writable()
+        if not isinstance(q, int) or q < 1:
+            raise ValueError(f"q: expected a whole number of at least 1, got {q!r}")
+        with self._folder.closing_on_failure():
+            pairs = self._pairs(self._loop.ask(q))
+            events = self._new_updates()
+            if pairs:
+                events.append(self._ask_event(pairs))
+            self._folder.append(events)
+        return pairs
+
+    def _tell(self, scores: Mapping[Pair, float]) -> None:
+        self._folder.check_writable()
+        new = self._check_scores(scores)
+        with self._folder.closing_on_failure():
+            self._folder.append(
+                [self._tell_event(pair, score) for pair, score in new.items()]
+            )
+            for (target, item), score in new.items():
+                self._loop.tell(self._target_index[target], self._index[item], score)
+            self._folder.append(self._new_updates())
+
+    # Inside
+
+    def _pairs(self, indices: Iterable[tuple[int, int]]) -> list[Pair]:
+        items = self.references.items
+        return [(self.targets[target], items[item]) for target, item in indices]
+
+    def _check_scores(self, scores: Mapping[Pair, float]) -> dict[Pair, float]:
+        """The scores that are new, each checked."""
+        new: dict[Pair, float] = {}
+        for (target, item), raw in scores.items():
+            if target not in self._target_index:
+                raise ScoreError(
+                    f"target: {target!r} is not among the targets of this session, "
+                    f"{some(self.targets)}"
+                )
+            if item not in self._index:
+                raise ScoreError(
+                    f"item: {item!r} is not among the {len(self._index)} items of this "
+                    f"benchmark, such as {some(self.references.items, 3)}"
+                )
+            name = f"{item!r} of target {target!r}" if self._named else repr(item)
+            score = as_score(name, raw)
+            told = self._loop.scores[self._target_index[target]]
+            known = told.get(self._index[item])
+            if known is None:
+                new[target, item] = score
+            elif known != score:
+                raise ScoreError(
+                    f"item: {name} was told before with score {known!r}, now with "
+                    f"{score!r}"
+                )
+        return new
+
+    # Events
+
+    def _ask_event(self, pairs: Sequence[Pair]) -> Ask:
+        return Ask(
+            items=[item for _, item in pairs],
+            targets=[target for target, _ in pairs] if self._named else None,
+        )
+
+    def _tell_event(self, pair: Pair, score: float) -> Tell:
+        target, item = pair
+        return Tell(item=item, target=target if self._named else None, score=score)
+
+    def _new_updates(self) -> list[Event]:
+        """Events for the hyperparameter updates that are not on disk yet."""
+        if not isinstance(self._model, SupportsRefit):
+            return []
+        new = {n: h for n, h in self._model.updates.items() if n not in self._written}
+        self._written.update(new)
+        return [Update(n=n, hyperparameters=h) for n, h in new.items()]
+
+    def _replay(self, events: Sequence[Event]) -> None:
+        updates = {e.n: e.hyperparameters for e in events if isinstance(e, Update)}
+        if updates and isinstance(self._model, SupportsRefit):
+            self._model.replay_updates(updates)
+        self._written = set(updates)
+        try:
+            for event in events:
+                self._replay_event(event)
+        except KeyError as error:
+            raise StateMismatchError(
+                f"{str(self.path)!r}: the journal names {error}, which this session "
+                "does not have"
+            ) from error
+        except ValueError as error:
+            raise StateMismatchError(
+                f"{str(self.path)!r}: the journal does not fit: {error}"
+            ) from error
+
+    def _replay_event(self, event: Event) -> None:
+        if isinstance(event, Ask):
+            targets = (
+                [None] * len(event.items) if event.targets is None else event.targets
+            )
+            for target, item in zip(targets, event.items, strict=True):
+                t, i = self._of_event(target, item)
+                if i not in self._loop.scores[t]:
+                    self._loop.reserve(t, i)
+        elif isinstance(event, Tell):
+            self._loop.tell(*self._of_event(event.target, event.item), event.score)
+
+    def _of_event(self, target: str | None, item: str) -> tuple[int, int]:
+        """Indices of what an event names."""
+        if (target is not None) != self._named:
+            told = "no target" if target is None else f"target {target!r}"
+            raise ValueError(f"an event names {told}")
+        t = 0 if target is None else self._target_index[target]
+        return t, self._index[item]
