@@ -6,9 +6,11 @@ from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.multi_target_gp import MultiTargetGP, multi_target_inputs
 from gp_eval.models.protocol import (
+    LeaveOneOut,
     MultiTargetModel,
     Performance,
     PerformanceModel,
+    SupportsItemBelief,
     SupportsRefit,
 )
 from gp_eval.models.registry import make_model, model_names, register_model
@@ -17,6 +19,7 @@ from gp_eval.models.sequential import SequentialBucketModel
 __all__ = [
     "BayesAME",
     "BucketGP",
+    "LeaveOneOut",
     "MultiTargetBayesAME",
     "MultiTargetGP",
     "MultiTargetModel",
@@ -24,6 +27,7 @@ __all__ = [
     "PerformanceModel",
     "SequentialBucketModel",
     "SequentialMultiTargetModel",
+    "SupportsItemBelief",
     "SupportsRefit",
     "make_model",
     "model_names",

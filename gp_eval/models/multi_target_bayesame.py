@@ -22,7 +22,12 @@ from gp_eval.models.hyperparameters import (
     trainable,
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
-from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
+from gp_eval.models.protocol import (
+    Hyperparameters,
+    LeaveOneOut,
+    Performance,
+    check_batch,
+)
 from gp_eval.optim import Fit, Progress, fit_adamw, make_lmc_objective, step_schedule
 
 __all__ = ["MultiTargetBayesAME"]
@@ -172,6 +177,17 @@ class MultiTargetBayesAME:
     def item_groups(self) -> Tensor:
         """Bucket of each item, shape ``N``: what the model cannot tell apart."""
         return self.model.buckets.item_bucket.cpu()
+
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Posterior of sums of scores with weights ``m x N``, ``T x m``."""
+        return Performance(*self.model.weighted_sums(weights))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as all others, of all targets, predict it."""
+        points = torch.tensor(self.model.evaluated, dtype=torch.long)
+        n_items = self.model.n_items
+        rows = torch.stack([points % n_items, points // n_items], dim=-1)
+        return LeaveOneOut(rows, *self.model.leave_one_out())
 
     def save(self, path: str | Path) -> None:
         """Write parameters and scores, with the fingerprint of the references."""
