@@ -37,6 +37,7 @@ class Result:
         items: Evaluated items in their order.
         estimates: Estimate after each item.
         widths: Width of the 95 % interval after each item.
+        stopped_at: ``n`` at which it stopped; later scores are taken in as well.
     """
 
     target: str
@@ -49,6 +50,7 @@ class Result:
     items: list[str] = field(repr=False)
     estimates: list[float] = field(repr=False)
     widths: list[float] = field(repr=False)
+    stopped_at: int | None = None
 
     @property
     def width(self) -> float:
@@ -95,6 +97,7 @@ class EvaluationLoop:
         self.estimates: list[float] = []
         self.widths: list[float] = []
         self.stop_reason: StopReason | None = None
+        self.stopped_at: int | None = None
         self._assess()
 
     @property
@@ -167,6 +170,8 @@ class EvaluationLoop:
             self.stop_reason = "converged"
         elif self.stop.max_items is not None and self.n >= self.stop.max_items:
             self.stop_reason = "max_items"
+        if self.done:
+            self.stopped_at = self.n
 
     def result(self, target: str, items: tuple[str, ...]) -> Result:
         """Where the run stands, with the given item ids."""
@@ -181,6 +186,7 @@ class EvaluationLoop:
             items=[items[i] for i in self.scores],
             estimates=list(self.estimates),
             widths=list(self.widths),
+            stopped_at=self.stopped_at,
         )
 
 

@@ -76,6 +76,7 @@ class MultiTargetLoop:
         self.pending: dict[tuple[int, int], None] = {}
         self.scores: list[dict[int, float]] = [{} for _ in range(self.n_targets)]
         self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
+        self._stopped_at: list[int | None] = [None] * self.n_targets
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
 
@@ -239,6 +240,8 @@ class MultiTargetLoop:
         self._widths[target].append(width)
         if self.stop_reasons[target] is None:
             self.stop_reasons[target] = self._reason(target, width)
+            if self.stop_reasons[target] is not None:
+                self._stopped_at[target] = len(self.scores[target])
 
     def _reason(self, target: int, width: float) -> StopReason | None:
         n = len(self.scores[target])
@@ -267,6 +270,7 @@ class MultiTargetLoop:
                 items=[items[i] for i in self.scores[t]],
                 estimates=list(self._estimates[t]),
                 widths=list(self._widths[t]),
+                stopped_at=self._stopped_at[t],
             )
             for t, name in enumerate(targets)
         ]

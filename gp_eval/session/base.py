@@ -112,6 +112,24 @@ class BaseSession(Generic[Config]):
         """Estimate and 95 % interval of each target, and what they rest on."""
         return self._loop.results(self.targets, self.references.items)
 
+    # What reports read
+
+    @property
+    def model(self) -> object:
+        """The belief itself, to look at: what it is told, only the session tells."""
+        return self._model
+
+    @property
+    def last_event(self) -> str | None:
+        """Time in UTC of the last event, ISO 8601."""
+        return self._folder.last_event
+
+    def scores_of(self, target: str) -> dict[str, float]:
+        """Told scores of a target by item, in the order of telling."""
+        items, told = self.references.items, self._loop.scores
+        by_index = told[self._target_index[target]]
+        return {items[item]: score for item, score in by_index.items()}
+
     # For subclasses, by target and item
 
     def _pending(self) -> list[Pair]:
