@@ -45,6 +45,7 @@ class MultiTargetLoop:
 
     Attributes:
         pending (dict): Pairs ``(target, item)`` asked and not told, in that order.
+        skipped (dict): Pairs that cannot be evaluated and stay unobserved.
         scores (list): Scores by item, one dictionary a target.
         stop_reasons (list): Why each target stopped, ``None`` while it runs.
     """
@@ -74,6 +75,7 @@ class MultiTargetLoop:
         self._free = torch.ones(self.n_targets, self.n_items, dtype=torch.bool)
         self._turn = 0
         self.pending: dict[tuple[int, int], None] = {}
+        self.skipped: dict[tuple[int, int], None] = {}
         self.scores: list[dict[int, float]] = [{} for _ in range(self.n_targets)]
         self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
         self._stopped_at: list[int | None] = [None] * self.n_targets
@@ -118,7 +120,7 @@ class MultiTargetLoop:
     def _initial_left(self) -> bool:
         """Whether a running target still lacks the score of an initial item."""
         return any(
-            item not in self.scores[target]
+            item not in self.scores[target] and (target, item) not in self.skipped
             for target in self._running()
             for item in self._initial
         )
@@ -221,9 +223,13 @@ class MultiTargetLoop:
 
     def _room(self, target: int) -> int:
         """How many more items may be asked of a target."""
-        budget = min(self.n_items, self.stop.max_items or self.n_items)
+        left = self.n_items - self._n_skipped(target)
+        budget = min(left, self.stop.max_items or left)
         waiting = sum(1 for t, _ in self.pending if t == target)
         return max(0, budget - len(self.scores[target]) - waiting)
+
+    def _n_skipped(self, target: int) -> int:
+        return sum(1 for t, _ in self.skipped if t == target)
 
     # Telling
 
@@ -232,20 +238,36 @@ class MultiTargetLoop:
         row = torch.tensor([[item, target]])
         self.model.condition(row, torch.tensor([score], dtype=torch.float64))
         self.pending.pop((target, item), None)
+        self.skipped.pop((target, item), None)
         self._free[target, item] = False
         self.scores[target][item] = score
         belief = self.model.performance()
         width = float(belief.width()[target])
         self._estimates[target].append(float(belief.mean[target]))
         self._widths[target].append(width)
-        if self.stop_reasons[target] is None:
-            self.stop_reasons[target] = self._reason(target, width)
-            if self.stop_reasons[target] is not None:
-                self._stopped_at[target] = len(self.scores[target])
+        reason = self._reason(target, width)
+        if self.stop_reasons[target] is None and reason is not None:
+            self._stop(target, reason)
+
+    def skip(self, target: int, item: int) -> None:
+        """Leave a pair without a score unobserved for good, unless one is told."""
+        self.pending.pop((target, item), None)
+        self._free[target, item] = False
+        self.skipped[target, item] = None
+        if self.stop_reasons[target] is None and self._nothing_left(target):
+            self._stop(target, "complete")
+
+    def _nothing_left(self, target: int) -> bool:
+        n = len(self.scores[target]) + self._n_skipped(target)
+        return n == self.n_items
+
+    def _stop(self, target: int, reason: StopReason) -> None:
+        self.stop_reasons[target] = reason
+        self._stopped_at[target] = len(self.scores[target])
 
     def _reason(self, target: int, width: float) -> StopReason | None:
         n = len(self.scores[target])
-        if n == self.n_items:
+        if self._nothing_left(target):
             return "complete"
         # Estimates mean nothing before the first training.
         if not self._initial_left() and self.stop.met(self._estimates[target], width):

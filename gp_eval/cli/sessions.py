@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gp_eval.cli.forms import print_asked
 from gp_eval.cli.output import note, print_json, print_table, training_progress
+from gp_eval.cli.standing import (
+    BUDGET_SPENT,
+    fell_short,
+    pending_counts,
+    record,
+    skipped_counts,
+)
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.loop import Result
@@ -15,9 +21,7 @@ from gp_eval.models.registry import takes_targets
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["ask_items", "show_status", "start_session"]
-
-_BUDGET_SPENT = 3
+__all__ = ["ask_items", "create_session", "show_status", "start_session"]
 
 AnySession = Session | MultiTargetSession
 
@@ -43,14 +47,14 @@ def start_session(
         references = references.without(exclude)
     if macro:
         references = references.macro()
-    with _create(run, references, targets, model=model, stop=stop, seed=seed):
+    with create_session(run, references, targets, model=model, stop=stop, seed=seed):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
             f"{len(references.models)} references.\nNext: gp-eval ask {run}"
         )
 
 
-def _create(
+def create_session(
     run: Path,
     references: References,
     targets: Sequence[str],
@@ -81,7 +85,7 @@ def ask_items(
     ):
         asked = session.pending if pending else session.ask(n)
         results, waiting = session.estimates(), len(session.pending)
-        short = strict and _fell_short(results, session.config.stop)
+        short = strict and fell_short(results, session.config.stop)
     print_asked(  # now that no bar is shown, which would take stdout to itself
         asked,
         form,
@@ -96,7 +100,7 @@ def ask_items(
             else f"nothing to ask before {waiting} pending items are told "
             f"(gp-eval ask {run} --pending)"
         )
-    return _BUDGET_SPENT if short else 0
+    return BUDGET_SPENT if short else 0
 
 
 def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
@@ -106,46 +110,24 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
         open_session(run, read_only=True, progress=progress) as session,
     ):
         results = session.estimates()
-        waiting = _waiting(session)
-        short = strict and _fell_short(results, session.config.stop)
+        waiting, skipped = pending_counts(session), skipped_counts(session)
+        short = strict and fell_short(results, session.config.stop)
     if as_json:
         for result in results:
-            print_json(_record(result, waiting[result.target]))
+            name = result.target
+            print_json(record(result, pending=waiting[name], skipped=skipped[name]))
     else:
         print_table(
             ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
             [_row(result, waiting[result.target]) for result in results],
         )
+        if total := sum(skipped.values()):
+            note(f"{total} items skipped: they count among the N and stay unobserved")
         note(
             "Estimated mean over these items for this model; the interval is a "
             "posterior credible interval and covers neither re-runs nor other items."
         )
-    return _BUDGET_SPENT if short else 0
-
-
-def _waiting(session: AnySession) -> dict[str, int]:
-    """Number of pending items of each target."""
-    if isinstance(session, Session):
-        return {session.targets[0]: len(session.pending)}
-    counts = dict.fromkeys(session.targets, 0)
-    for target, _ in session.pending:
-        counts[target] += 1
-    return counts
-
-
-def _record(result: Result, pending: int) -> dict[str, Any]:
-    return {
-        "target": result.target,
-        "estimate": result.mean,
-        "low": result.low,
-        "high": result.high,
-        "width": result.width,
-        "n": result.n,
-        "N": result.N,
-        "pending": pending,
-        "done": result.stop_reason is not None,
-        "stop_reason": result.stop_reason,
-    }
+    return BUDGET_SPENT if short else 0
 
 
 def _row(result: Result, pending: int) -> list[str]:
@@ -164,10 +146,3 @@ def _reasons(results: Sequence[Result]) -> str:
     if len(results) == 1:
         return str(results[0].stop_reason)
     return ", ".join(f"{result.target}: {result.stop_reason}" for result in results)
-
-
-def _fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
-    return any(
-        result.stop_reason == "max_items" and result.width > stop.width
-        for result in results
-    )

@@ -188,6 +188,17 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
             raise ScoreError(f"scores: expected (target, item), got {wrong[0]!r}")
         self._tell(scores)
 
+    @property
+    def skipped(self) -> dict[Pair, str]:
+        """Pairs that could not be evaluated and stay unobserved, each with why."""
+        return self._skipped()
+
+    def skip(self, pairs: Mapping[Pair, str]) -> None:
+        """Leave pairs unobserved; see :meth:`gp_eval.Session.skip`."""
+        if wrong := [key for key in pairs if not _is_pair(key)]:
+            raise ScoreError(f"pairs: expected (target, item), got {wrong[0]!r}")
+        self._skip(pairs)
+
     def performance(self) -> Performance:
         """Joint belief about the targets' benchmark scores, with its covariance."""
         return self._joint.performance()
