@@ -11,7 +11,7 @@ from gp_eval.readers.detect import FORMATS, detect
 from gp_eval.readers.identity import as_inspect_ids, as_lm_eval_samples, split_items
 from gp_eval.readers.policies import Policies
 from gp_eval.readers.records import Block, Log, Options
-from gp_eval.readers.told import Told, is_log, read_told
+from gp_eval.readers.told import Told, is_log, read_told, told_of, value_options
 
 __all__ = [
     "FORMATS",
@@ -32,4 +32,6 @@ __all__ = [
     "read_logs",
     "read_told",
     "split_items",
+    "told_of",
+    "value_options",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gp_eval._names import some
 from gp_eval.errors import DataError
 from gp_eval.readers.choose import Choice, choose
 from gp_eval.readers.collect import Collection
+from gp_eval.readers.digests import check_hashes, common_prompts
 from gp_eval.readers.identity import item_name, natural_key
 from gp_eval.readers.policies import Policies
 from gp_eval.readers.records import Block
@@ -21,7 +21,7 @@ from gp_eval.readers.scores import LongTable, long_table, settle
 if TYPE_CHECKING:
     from gp_eval.data import References
 
-__all__ = ["Built", "build_references", "check_hashes", "check_subset"]
+__all__ = ["Built", "build_references", "check_subset"]
 
 
 @dataclass
@@ -81,7 +81,10 @@ def build_references(
     _check_subsets(choice, table)
     counts: dict[str, Any] = {"records": len(table.frame)}
     hashes = check_hashes(table, policies.hashes, counts)
+    prompts = common_prompts(table)
     settled = settle(table, policies, counts)
+    if settled.empty:
+        raise DataError("on_error: nothing is left after skipping failed items")
     scores = np.full((len(table.items), len(table.models)), np.nan)
     scores[settled["item"], settled["model"]] = settled["score"]
     counts["partial_runs"] = _partial_runs(choice, table, scores)
@@ -101,6 +104,7 @@ def build_references(
             **_meta(choice, collection, policies, models),
             "items_left_out": sorted(set(items) - set(kept), key=natural_key),
             "item_hashes": {i: f"{hashes[i]:016x}" for i in kept if i in hashes},
+            "prompt_hashes": {i: f"{prompts[i]:016x}" for i in kept if i in prompts},
         },
         counts=counts,
     )
@@ -139,35 +143,6 @@ def check_subset(block: Block, n: int) -> None:
             "lm-eval writes wrong ids for a --samples list that is not sorted (its "
             "issue 4084)"
         )
-
-
-def check_hashes(table: LongTable, how: str, counts: dict[str, Any]) -> dict[str, int]:
-    """Digest of every item that has one, by id.
-
-    Raises:
-        DataError: If items of one id are different documents in different files.
-    """
-    logged = table.frame.loc[table.frame["hash"] != 0, ["item", "hash", "source"]]
-    kinds = logged.groupby("item")["hash"].nunique()
-    differing = kinds.index[kinds > 1]
-    counts["items_with_digest"] = len(kinds)
-    counts["items_whose_digests_differ"] = len(differing)
-    if len(differing) and how == "check":
-        first = logged[logged["item"] == differing[0]].drop_duplicates("hash")
-        files = [Path(table.sources[i]).name for i in first["source"]]
-        raise DataError(
-            f"items {some([table.items[i] for i in differing])} are not the same "
-            f"documents in all files, such as {some(files)}: another version of the "
-            "data or wrong ids; leave a file out, or give --hashes ignore"
-        )
-    prompts = table.frame.loc[table.frame["prompt"] != 0].groupby("item")["prompt"]
-    counts["items_whose_prompts_differ"] = int((prompts.nunique() > 1).sum())
-    single = logged.drop_duplicates("item")
-    single = single[~single["item"].isin(differing)]
-    return {
-        table.items[i]: h
-        for i, h in zip(single["item"], single["hash"].tolist(), strict=True)
-    }
 
 
 def _partial_runs(

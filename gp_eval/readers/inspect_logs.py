@@ -15,7 +15,7 @@ from gp_eval.readers.archive import Archive, open_archive
 from gp_eval.readers.records import Log, Options, Rows, number
 from gp_eval.readers.source import json_document, parse_json
 
-__all__ = ["read_inspect"]
+__all__ = ["log_of_samples", "read_inspect"]
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _WORDS = {"yes": 1.0, "no": 0.0}
@@ -67,6 +67,24 @@ def read_inspect(path: Path, options: Options) -> Log:
             if samples
             else f"the log (status {status}) has no samples"
         )
+    return log
+
+
+def log_of_samples(
+    samples: list[dict[str, Any]], path: Path, *, task: str, model: str
+) -> Log:
+    """Samples of a run that is not over, as a log.
+
+    Args:
+        samples: With ``id``, ``epoch``, ``scores`` and ``error``, as in summaries.
+        path: Where the log will be; only named.
+        task: Name of the task.
+        model: Name of the model.
+    """
+    log = Log(path, "inspect")
+    rows, _ = _rows(samples, path)
+    log.refused.update(rows.refused)
+    log.blocks = rows.blocks(model=model, task=task, source=path)
     return log
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from gp_eval.errors import DataError
 from gp_eval.readers.source import json_document
 
-__all__ = ["Run", "is_wanted", "run_of"]
+__all__ = ["Run", "is_wanted", "model_of_args", "run_of"]
 
 _SAMPLES = re.compile(
     r"^samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$"
@@ -88,7 +88,7 @@ def _undated(path: Path, stem: str, tasks: tuple[str, ...]) -> Run:
     ends = [task for task in tasks if stem.endswith(f"_{task}") or stem == task]
     task = max(ends, key=len) if ends else stem.rpartition("_")[2]
     arguments = stem.removesuffix(task).removesuffix("_")
-    return Run(task=task, model=_model_of_args(arguments) or _folder_model(path))
+    return Run(task=task, model=model_of_args(arguments) or _folder_model(path))
 
 
 def _dated(path: Path, task: str, date: str) -> Run:
@@ -148,11 +148,11 @@ def _model_of_results(results: dict[str, Any], config: dict[str, Any]) -> str:
     name = results.get("model_name")
     if not isinstance(name, str) or not name:
         arguments = config.get("model_args")
-        name = _model_of_args(arguments)
+        name = model_of_args(arguments)
     return _tidy(name)
 
 
-def _model_of_args(arguments: Any) -> str:
+def model_of_args(arguments: Any) -> str:
     """The model in ``pretrained=org/name,dtype=...``, or the arguments as they are."""
     if isinstance(arguments, str):
         text = arguments

@@ -131,10 +131,7 @@ def _failures(
     if not bad.any() or policies.on_error == "zero":
         return frame
     if policies.on_error == "skip":
-        kept = frame[~bad]
-        if kept.empty:
-            raise DataError("on_error: nothing is left after skipping failed items")
-        return kept
+        return frame[~bad]
     items = [table.items[i] for i in frame.loc[bad, "item"].unique()]
     models = [table.models[k] for k in frame.loc[bad, "model"].unique()]
     kinds = ", ".join(f"{counts[name]} {name}" for name in _KINDS if counts[name])

@@ -9,17 +9,22 @@ from typing import Any
 
 from gp_eval._names import some
 from gp_eval.errors import DataError, ScoreError
-from gp_eval.readers.build import check_hashes, check_subset
+from gp_eval.readers.build import check_subset
 from gp_eval.readers.choose import Choice, choose
 from gp_eval.readers.collect import Collection, read_logs
 from gp_eval.readers.detect import detect
+from gp_eval.readers.digests import (
+    check_documents,
+    check_hashes,
+    count_other_prompts,
+)
 from gp_eval.readers.lm_eval_gold import GOLD
 from gp_eval.readers.policies import OnError, Policies
 from gp_eval.readers.records import Options
 from gp_eval.readers.scores import LongTable, long_table, settle
 from gp_eval.readers.tables import csv_columns
 
-__all__ = ["Told", "is_log", "read_told"]
+__all__ = ["Told", "is_log", "read_told", "told_of", "value_options"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,30 @@ def read_told(
         ScoreError: For items that are not the session's, by id or by digest.
     """
     metric = metric or meta.get("metric")
-    collection = read_logs([path], options=_options(metric))
+    collection = read_logs([path], options=value_options(metric))
+    return told_of(
+        collection,
+        items=items,
+        meta=meta,
+        metric=metric,
+        filter=filter,
+        model=model,
+        on_error=on_error,
+    )
+
+
+def told_of(
+    collection: Collection,
+    *,
+    items: Sequence[str],
+    meta: Mapping[str, Any],
+    metric: str | None,
+    filter: str | None,
+    model: str | None,
+    on_error: OnError,
+) -> Told:
+    """As :func:`read_told`, of logs that were read already."""
+    metric = metric or meta.get("metric")
     choice, several = _choose(collection, meta, metric, filter)
     choice = _of_model(choice, model)
     for block in choice.blocks:
@@ -87,7 +115,10 @@ def read_told(
     table = long_table(choice, several=several)
     counts: dict[str, Any] = {"records": len(table.frame)}
     digests = check_hashes(table, "check", counts)
-    _same_documents(digests, meta.get("item_hashes") or {})
+    check_documents(digests, meta.get("item_hashes") or {})
+    counts["items_with_other_prompts_than_the_references"] = count_other_prompts(
+        table, meta.get("prompt_hashes") or {}
+    )
     scores = _by_item(table, _policies(meta, on_error), counts)
     scores = _known(scores, items, meta, counts)
     n = len(scores)
@@ -127,7 +158,7 @@ def _known(
     return {item: score for item, score in scores.items() if item in known}
 
 
-def _options(metric: str | None) -> Options:
+def value_options(metric: str | None) -> Options:
     """Options that read a metric again as the references were read."""
     names = {"gold_prob": None, **{name: key for key, name in GOLD.items()}}
     if metric in names:
@@ -181,19 +212,6 @@ def _of_model(choice: Choice, model: str | None) -> Choice:
         metric=choice.metric,
         filters=choice.filters,
     )
-
-
-def _same_documents(digests: Mapping[str, int], known: Mapping[str, str]) -> None:
-    differing = [
-        item
-        for item, digest in digests.items()
-        if item in known and known[item] != f"{digest:016x}"
-    ]
-    if differing:
-        raise ScoreError(
-            f"items {some(differing)} are not the documents that the references were "
-            "scored on: another version of the data, or wrong ids"
-        )
 
 
 def _by_item(
