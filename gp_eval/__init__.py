@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         register_model,
     )
     from gp_eval.multi_target_loop import MultiTargetLoop
+    from gp_eval.report.build import build_report
+    from gp_eval.report.write import write_report
     from gp_eval.session import MultiTargetSession, Session, open_session
     from gp_eval.settings import exact_inference
     from gp_eval.stopping import StoppingRule
@@ -67,6 +69,7 @@ _HOMES = {
     "SequentialMultiTargetModel": "models",
     "Session": "session",
     "StoppingRule": "stopping",
+    "build_report": "report.build",
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
@@ -75,6 +78,7 @@ _HOMES = {
     "qAverageInformationGain": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
+    "write_report": "report.write",
 }
 
 __all__ = [
@@ -101,6 +105,7 @@ __all__ = [
     "SequentialMultiTargetModel",
     "Session",
     "StoppingRule",
+    "build_report",
     "compare",
     "evaluate",
     "exact_inference",
@@ -109,6 +114,7 @@ __all__ = [
     "qAverageInformationGain",
     "qPerformanceInformationGain",
     "register_model",
+    "write_report",
 ]
 
 

@@ -30,7 +30,7 @@ from gp_eval.cli.options import (
     stopping_rule,
 )
 from gp_eval.cli.refs_commands import refs_app
-from gp_eval.cli.session_commands import ask, start, status, tell
+from gp_eval.cli.session_commands import ask, report, start, status, tell
 from gp_eval.errors import GpEvalError
 
 __all__ = ["app", "main"]
@@ -94,7 +94,7 @@ def demo(
     )
 
 
-for command in (start, ask, tell, status):
+for command in (start, ask, tell, status, report):
     app.command()(command)
 
 

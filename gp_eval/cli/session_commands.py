@@ -1,4 +1,4 @@
-"""Flags of ``gp-eval start | ask | tell | status``."""
+"""Flags of ``gp-eval start | ask | tell | status | report``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gp_eval.cli.options import (
 )
 from gp_eval.cli.refs_build import OnError
 
-__all__ = ["ask", "start", "status", "tell"]
+__all__ = ["ask", "report", "start", "status", "tell"]
 
 
 def start(
@@ -158,3 +158,21 @@ def status(run: Run, json: Json = False, strict: Strict = False) -> None:
     from gp_eval.cli.sessions import show_status
 
     raise typer.Exit(show_status(run, as_json=json, strict=strict))
+
+
+def report(
+    run: Run,
+    output: Annotated[
+        list[Path],
+        # No variable: GP_EVAL_OUTPUT is one file, these are any number.
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write (.html, .json, .md, .png); may be repeated.",
+        ),
+    ],
+) -> None:
+    """Write a report of the session as it stands."""
+    from gp_eval.cli.report import report_run
+
+    report_run(run, output)
