@@ -67,7 +67,7 @@ def _target(
     result: Result,
 ) -> TargetReport:
     told = session.scores_of(result.target)
-    groups, groups_note = belief.group_scores(target, told)
+    groups, groups_note = belief.group_scores(target, told, estimate=result.mean)
     evaluated, surprises_note = belief.evaluated(target, told)
     surprises, rms = largest(evaluated)
     known = [r.score for r in references if r.score is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -26,6 +26,10 @@ _GROUPS = (
     "Posterior mean of each group's mean score: the scores of its evaluated items "
     "and the model's prediction of the others. Each 95 % interval holds for its group "
     "alone."
+)
+_NO_SUM = (
+    " They do not add up to the estimate, which is not the posterior mean here (of "
+    "BayesAME on items that repeat it is the control variate of Eq. (4))."
 )
 _SURPRISES = (
     "(score - prediction) / standard deviation. The prediction comes from the "
@@ -79,9 +83,16 @@ class ItemBelief:
         return cls(references, n_targets, names, weights, groups, left_out)
 
     def group_scores(
-        self, target: int, scores: Mapping[str, float]
+        self, target: int, scores: Mapping[str, float], *, estimate: float
     ) -> tuple[list[GroupScore], str]:
-        """Scores by group, and what they are or why there are none."""
+        """Scores by group, and what they are or why there are none.
+
+        Args:
+            target: Which of the targets.
+            scores: Its told scores by item.
+            estimate: The reported estimate, for a note where groups do not add up to
+                it.
+        """
         if self.references.groups is None:
             return [], "The references name no groups of items."
         if self.groups is None:
@@ -104,7 +115,14 @@ class ItemBelief:
                 references_mean=references[g],
             )
             for g, name in enumerate(self.names)
-        ], _GROUPS
+        ], _GROUPS + ("" if self._adds_up(means, estimate) else _NO_SUM)
+
+    def _adds_up(self, means: Sequence[float], estimate: float) -> bool:
+        shares = (self.weights > 0.0).double() @ self.references.item_weights
+        total = math.fsum(
+            s * mean for s, mean in zip(shares.tolist(), means, strict=True)
+        )
+        return math.isclose(total, estimate, rel_tol=1e-6, abs_tol=1e-9)
 
     def evaluated(
         self, target: int, scores: Mapping[str, float]

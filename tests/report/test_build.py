@@ -110,6 +110,16 @@ def test_groups_add_up_to_the_number_where_it_is_the_posterior_mean(
         weights[group] += weight
     total = sum(weights[group.group] * group.estimate for group in target.groups)
     assert total == pytest.approx(target.estimate, rel=1e-12)
+    assert "add up" not in target.groups_note
+
+
+def test_where_the_number_is_another_estimator_groups_say_so(tmp_path: Path) -> None:
+    references = with_groups(grouped_references())
+    with session(tmp_path, n=10, references=references) as made:
+        target = only(build_report(made))
+    total = sum(group.estimate for group in target.groups) / 3
+    assert total != pytest.approx(target.estimate, rel=1e-6)
+    assert "do not add up" in target.groups_note
 
 
 def test_a_group_without_weight_is_left_out(tmp_path: Path) -> None:
