@@ -30,6 +30,7 @@ from gp_eval.cli.options import (
     stopping_rule,
 )
 from gp_eval.cli.refs_commands import refs_app
+from gp_eval.cli.run_commands import run_app
 from gp_eval.cli.session_commands import ask, report, start, status, tell
 from gp_eval.errors import GpEvalError
 
@@ -42,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(refs_app, name="refs")
+app.add_typer(run_app, name="run")
 
 
 @app.callback()
