@@ -164,3 +164,27 @@ def test_a_task_is_asked_for_where_the_references_name_none() -> None:
     with pytest.raises(DataError, match="give --task"):
         split_items(["1"], meta={}, groups={})
     assert split_items(["1"], meta={}, groups={}, task="t") == {"t": ["1"]}
+
+
+def test_prompts_that_are_not_the_references_are_counted(tmp_path: Path) -> None:
+    """Other shots or another template; only where all references agree."""
+    for model in ("a", "b"):
+        rows = [lm_row(i, em=i % 2) for i in range(4)]
+        if model == "b":
+            rows[3]["prompt_hash"] = "e" * 64
+        write_lm_eval(tmp_path / "refs", rows, model=model)
+    built = build_references(read_logs([tmp_path / "refs"]))
+    assert sorted(built.meta["prompt_hashes"]) == ["0", "1", "2"]
+    rows = [lm_row(i, em=0.5) for i in range(4)]
+    rows[1]["prompt_hash"] = rows[3]["prompt_hash"] = "f" * 64
+    path = write_lm_eval(tmp_path, rows, model="new")
+    told = read_told(path, items=built.items, meta=built.meta)
+    assert told.counts["items_with_other_prompts_than_the_references"] == 1
+    assert len(told.scores) == 4
+
+
+def test_a_log_whose_every_item_failed_tells_nothing(tmp_path: Path) -> None:
+    built = built_from(tmp_path)
+    rows = [lm_row(i, em=float("nan"), f1=1.0) for i in (2, 5)]
+    path = write_lm_eval(tmp_path, rows, model="new")
+    assert told(path, built) == {}
