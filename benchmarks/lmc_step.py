@@ -133,7 +133,10 @@ def main() -> None:
             row["cpu_over_cuda"] = cpu["closed_form_s"] / gpu
         emit(what="marginal likelihood and gradient", n=n, L=T, T=T, **row)
     appends = {device: append(2000, device) for device in devices}
-    emit(what="append", n=2000, pairs=B * T, seconds=appends)
+    ratio = (
+        {"cpu_over_cuda": appends["cpu"] / appends["cuda"]} if "cuda" in appends else {}
+    )
+    emit(what="append", n=2000, pairs=B * T, seconds=appends, **ratio)
     if devices == ["cpu"]:
         emit(what="cuda", skipped="no GPU on this machine")
 

@@ -13,6 +13,7 @@ not get there before the cut. Finished cells are kept in the folder.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import torch
@@ -67,12 +68,21 @@ def main() -> None:
         "--models", default="bayesame,bayesame-multi,bayesame-multi-average,rs-mean"
     )
     parser.add_argument("--regimes", default="high-correlation,low-correlation")
+    parser.add_argument(
+        "--options",
+        type=json.loads,
+        default={},
+        help='of the joint models as JSON, such as {"steps": 100}; its own folder',
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("results"))
     options = parser.parse_args()
     scores = shared_references(DATA)
+    models = options.models.split(",")
+    joint = [m for m in models if m.startswith("bayesame-multi")]
     cells = plan_cells(
         [DATA],
-        models=options.models.split(","),
+        models=models,
+        options=dict.fromkeys(joint, options.options),
         regimes=options.regimes.split(","),
         reference_fractions=[0.5],
         seeds=options.seeds,
@@ -92,6 +102,7 @@ def main() -> None:
             regime=regime,
             seeds=options.seeds,
             draws=next(iter(group.values())).n_targets // 10,
+            options=options.options,
             cpu_s_per_run=cpu,
             **report(group),
         )

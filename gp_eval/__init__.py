@@ -16,7 +16,8 @@ if TYPE_CHECKING:
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
-    from gp_eval.data import Buckets, References
+    from gp_eval.data import Buckets, References, weights_from_metadata
+    from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import (
         LMCKernel,
         RankOneIndexKernel,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gp_eval.means import ReferenceMean
     from gp_eval.models import (
         BayesAME,
+        BayesAMELogit,
         BucketGP,
         MultiTargetBayesAME,
         MultiTargetGP,
@@ -47,9 +49,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BayesAME": "models",
+    "BayesAMELogit": "models",
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "DiscoOptions": "disco",
+    "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
@@ -78,14 +83,18 @@ _HOMES = {
     "qAverageInformationGain": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
+    "weights_from_metadata": "data",
     "write_report": "report.write",
 }
 
 __all__ = [
     "BayesAME",
+    "BayesAMELogit",
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "DiscoOptions",
+    "DiscoPlan",
     "EvaluationLoop",
     "LMCKernel",
     "MultiTargetBayesAME",
@@ -114,6 +123,7 @@ __all__ = [
     "qAverageInformationGain",
     "qPerformanceInformationGain",
     "register_model",
+    "weights_from_metadata",
     "write_report",
 ]
 

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Literal
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 
 from gp_eval._random import random_order
-from gp_eval.acquisition import select_items
+from gp_eval.acquisition import BatchSelection, select_items
 from gp_eval.data import References
 from gp_eval.models.protocol import PerformanceModel
 from gp_eval.models.registry import make_model
@@ -92,6 +93,7 @@ class EvaluationLoop:
         self._rank = torch.argsort(order)
         groups = getattr(model, "item_groups", None)
         self._same_as = _equal_items(references) if groups is None else groups
+        self._batches: BatchSelection | None = getattr(model, "batch_selection", None)
         self._available = torch.ones(n_items, dtype=torch.bool)
         self.n_items = n_items
         self.pending: dict[int, None] = {}
@@ -123,7 +125,15 @@ class EvaluationLoop:
             free = (i for i in self._order if self._available[i])
             chosen = list(islice(free, q))
         else:
-            chosen = select_items(
+            chosen = self._select(acquisition, q)
+        for item in chosen:
+            self.reserve(item)
+        return chosen
+
+    def _select(self, acquisition: AcquisitionFunction, q: int) -> list[int]:
+        """The next ``q`` items by acquisition: one by one, or in optimal batches."""
+        if self._batches is None:
+            return select_items(
                 acquisition,
                 self._available,
                 q=q,
@@ -131,9 +141,16 @@ class EvaluationLoop:
                 same_as=self._same_as,
                 rank=self._rank,
             )
-        for item in chosen:
-            self.reserve(item)
-        return chosen
+        return self._batches.next_items(
+            acquisition,
+            self._available,
+            q=q,
+            n_evaluated=self.n,
+            pending=list(self.pending),
+            same_as=self._same_as,
+            rank=self._rank,
+            order=self._order,
+        )
 
     def reserve(self, item: int) -> None:
         """Count an item as asked."""
@@ -170,6 +187,11 @@ class EvaluationLoop:
             budget = min(budget, self.stop.max_items)
         return budget - self.n - len(self.pending)
 
+    @property
+    def per_iteration(self) -> int:
+        """Items that an iteration of Algorithm 1 evaluates: a batch, or one."""
+        return 1 if self._batches is None else self._batches.items_per_iteration
+
     def _assess(self) -> None:
         belief = self.model.performance()
         self.estimate, self.width = float(belief.mean), float(belief.width())
@@ -182,7 +204,7 @@ class EvaluationLoop:
             return
         if self._nothing_left():
             self._stop("complete")
-        elif self.stop.met(self.estimates, self.width):
+        elif self.stop.met(self.estimates, self.width, batch=self.per_iteration):
             self._stop("converged")
         elif self.stop.max_items is not None and self.n >= self.stop.max_items:
             self._stop("max_items")

@@ -14,7 +14,7 @@ from gp_eval.acquisition import qAverageInformationGain
 from gp_eval.acquisition.select import best_candidate
 from gp_eval.data import References
 from gp_eval.loop import Result, StopReason
-from gp_eval.models.protocol import MultiTargetModel, Performance
+from gp_eval.models.protocol import MultiTargetModel, Performance, SupportsBegin
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["MultiTargetLoop"]
@@ -64,6 +64,9 @@ class MultiTargetLoop:
         if order is None:
             order = random_order(self.n_items, seed)
         self._order: list[int] = order.tolist()
+        if stop.max_items is not None:
+            # No more than the budget, or the model would never be trained.
+            model.initial_items = min(model.initial_items, stop.max_items)
         self._initial = self._order[: model.initial_items]
         # What may be chosen is a pair, counted target by target.
         shift = torch.arange(self.n_targets).repeat_interleave(self.n_items)
@@ -81,6 +84,7 @@ class MultiTargetLoop:
         self._stopped_at: list[int | None] = [None] * self.n_targets
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
+        self._untrained = [0] * self.n_targets
 
     @property
     def n(self) -> int:
@@ -103,7 +107,7 @@ class MultiTargetLoop:
 
         Until the initial items are told for all targets there is nothing beyond them.
         """
-        if not self._initial_left():
+        if not self.initial_left():
             return self._next_chosen(q)
         chosen = self._next_initial(q)
         for target, item in chosen:
@@ -112,14 +116,17 @@ class MultiTargetLoop:
 
     def reserve(self, target: int, item: int) -> None:
         """Count a pair as asked."""
-        self.pending[target, item] = None
         self._free[target, item] = False
-        if not self._initial_left():
+        self.pending[target, item] = None
+        if not self.initial_left():
             self._turn = (target + 1) % self.n_targets
 
-    def _initial_left(self) -> bool:
-        """Whether a running target still lacks the score of an initial item."""
-        return any(
+    def initial_left(self) -> int:
+        """Initial items of running targets that are neither told nor skipped.
+
+        Before that is 0 the model is not trained, and its estimates mean nothing.
+        """
+        return sum(
             item not in self.scores[target] and (target, item) not in self.skipped
             for target in self._running()
             for item in self._initial
@@ -241,10 +248,13 @@ class MultiTargetLoop:
         self.skipped.pop((target, item), None)
         self._free[target, item] = False
         self.scores[target][item] = score
+        self._begin_if_due()
         belief = self.model.performance()
         width = float(belief.width()[target])
         self._estimates[target].append(float(belief.mean[target]))
         self._widths[target].append(width)
+        if self.initial_left():
+            self._untrained[target] = len(self._estimates[target])
         reason = self._reason(target, width)
         if self.stop_reasons[target] is None and reason is not None:
             self._stop(target, reason)
@@ -256,6 +266,15 @@ class MultiTargetLoop:
         self.skipped[target, item] = None
         if self.stop_reasons[target] is None and self._nothing_left(target):
             self._stop(target, "complete")
+        self._begin_if_due()
+
+    def _begin_if_due(self) -> None:
+        """Tell a model that counts scores when the initial items are dealt with.
+
+        Where one was skipped it would wait for a score that never comes.
+        """
+        if isinstance(self.model, SupportsBegin) and not self.initial_left():
+            self.model.begin()
 
     def _nothing_left(self, target: int) -> bool:
         n = len(self.scores[target]) + self._n_skipped(target)
@@ -270,7 +289,8 @@ class MultiTargetLoop:
         if self._nothing_left(target):
             return "complete"
         # Estimates mean nothing before the first training.
-        if not self._initial_left() and self.stop.met(self._estimates[target], width):
+        estimates = self._estimates[target][self._untrained[target] :]
+        if not self.initial_left() and self.stop.met(estimates, width):
             return "converged"
         if self.stop.max_items is not None and n >= self.stop.max_items:
             return "max_items"

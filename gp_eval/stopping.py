@@ -21,8 +21,8 @@ class StoppingRule:
             interval, in score units.
         stable: :math:`\epsilon_1`, the largest acceptable range of the last estimates,
             in score units.
-        window: ``W``, the number of last estimates looked at; a run cannot stop
-            before.
+        window: ``W``, the number of last estimates looked at, one an item; a run
+            cannot stop before.
         max_items: Budget of evaluated items, ``None`` for no limit.
     """
 
@@ -42,14 +42,20 @@ class StoppingRule:
         if self.max_items is not None and self.max_items < 1:
             raise ValueError(f"max_items: expected at least 1, got {self.max_items!r}")
 
-    def met(self, estimates: Sequence[float], width: float) -> bool:
-        """Whether both conditions hold.
+    def met(self, estimates: Sequence[float], width: float, *, batch: int = 1) -> bool:
+        r"""Whether both conditions hold.
+
+        Where an iteration evaluates a batch, the window is over the estimates after
+        each, :math:`W / |A|` of them (Appendix C.1), rounded up, and nothing stops in
+        the middle of a batch.
 
         Args:
             estimates: Estimates after each evaluated item, the newest last.
             width: Present width of the 95 % interval.
+            batch: Items that an iteration evaluates, ``|A|``.
         """
-        if len(estimates) < self.window or not width <= self.width:
+        window, n = math.ceil(self.window / batch), len(estimates)
+        if n % batch or n < window * batch or not width <= self.width:
             return False
-        last = estimates[-self.window :]
+        last = estimates[n - 1 - (window - 1) * batch :: batch]
         return max(last) - min(last) <= self.stable

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from multi_target_sessions import SharedMean
 from sessions import NEVER, grouped_references, score_of, unique_references
 
-from gp_eval import References, StoppingRule, make_model
+from gp_eval import (
+    MultiTargetBayesAME,
+    MultiTargetSession,
+    References,
+    StoppingRule,
+    make_model,
+)
 from gp_eval.loop import EvaluationLoop
 from gp_eval.multi_target_loop import MultiTargetLoop
 
@@ -130,3 +137,70 @@ def test_budgets_of_targets_do_not_count_skipped_items() -> None:
         loop.skip(target, item)
     asked = torch.tensor([target for target, _ in loop.ask(100)])
     assert torch.bincount(asked).tolist() == [5, 5]
+
+
+# The first training
+
+
+def trained_loop() -> tuple[MultiTargetLoop, MultiTargetBayesAME]:
+    references = unique_references()
+    model = MultiTargetBayesAME(references, n_targets=2, steps=4, initial=0.125)
+    return MultiTargetLoop(model, references, stop=NEVER), model
+
+
+@pytest.mark.parametrize("last", ["told", "skipped"])
+def test_the_first_training_comes_where_initial_items_are_skipped(last: str) -> None:
+    loop, model = trained_loop()
+    initial = loop.ask(100)
+    assert len(initial) == 6
+    dealt = initial[1:] if last == "told" else [*initial[1:], initial[0]]
+    if last == "told":
+        loop.skip(*initial[0])
+    for left, pair in zip(range(5, 0, -1), dealt, strict=False):
+        assert (loop.initial_left(), model.updates) == (left + (last != "told"), {})
+        assert len(loop.ask(1)) == 0
+        loop.tell(*pair, score_of(f"q{pair[1]}"))
+    if last == "skipped":
+        assert (loop.initial_left(), model.updates) == (1, {})
+        loop.skip(*initial[0])
+    assert (loop.initial_left(), list(model.updates)) == (0, [5])
+    loop.ask(1)
+    loop.tell(*initial[0], 0.5)  # a late score: no second beginning
+    loop.performance()
+    assert list(model.updates) == [5]
+
+
+def test_the_first_training_waits_for_a_score_where_all_initial_items_are_skipped() -> (
+    None
+):
+    loop, model = trained_loop()
+    for pair in loop.ask(100):
+        loop.skip(*pair)
+    assert (loop.initial_left(), model.updates) == (0, {})
+    (pair,) = loop.ask(1)
+    loop.tell(*pair, 1.0)
+    assert list(model.updates) == [1]
+
+
+def test_a_training_brought_by_a_skip_is_written_down(tmp_path: Path) -> None:
+    with MultiTargetSession.create(
+        tmp_path / "run",
+        unique_references(),
+        targets=["a", "b"],
+        model_options={"steps": 4, "initial": 0.125},
+        stop=NEVER,
+    ) as session:
+        initial = session.ask(100)
+        session.tell_all({pair: score_of(pair[1]) for pair in initial[1:]})
+        assert session.initial_left == 1
+        session.skip({initial[0]: "too long"})
+        assert session.initial_left == 0
+        before, updates = session.estimates(), session.model.updates  # type: ignore[attr-defined]
+        later = session.ask(4)
+    written = (tmp_path / "run" / "events.jsonl").read_text()
+    assert written.index('"skip"') < written.index('"update"') < written.rindex('"ask"')
+    with MultiTargetSession.open(tmp_path / "run") as session:
+        assert session.estimates() == before
+        assert session.model.updates == updates  # type: ignore[attr-defined]
+        assert session.model.fits == {}  # type: ignore[attr-defined]
+        assert session.pending == later

@@ -11,6 +11,13 @@ from typing import Annotated
 
 import typer
 
+from gp_eval.cli.disco_commands import fit, predict, select
+from gp_eval.cli.disco_experiment_commands import (
+    calibration,
+    cost,
+    experiment,
+    factors,
+)
 from gp_eval.cli.options import (
     DuplicateModels,
     DuplicatesOption,
@@ -44,6 +51,11 @@ app = typer.Typer(
 )
 app.add_typer(refs_app, name="refs")
 app.add_typer(run_app, name="run")
+disco_app = typer.Typer(
+    help="Choose items once, run later models on them, predict their full scores.",
+    no_args_is_help=True,
+)
+app.add_typer(disco_app, name="disco")
 
 
 @app.callback()
@@ -98,6 +110,8 @@ def demo(
 
 for command in (start, ask, tell, status, report):
     app.command()(command)
+for of_disco in (fit, select, predict, experiment, factors, calibration, cost):
+    disco_app.command()(of_disco)
 
 
 @app.command()

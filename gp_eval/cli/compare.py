@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gp_eval.cli.output import note, print_json, print_table
+from gp_eval.cli.standing import note_untrained
 from gp_eval.comparison import Comparison, Difference, compare, independent_variance
 from gp_eval.data.validation import some
 from gp_eval.errors import DataError, GpEvalError, StateMismatchError
@@ -79,6 +80,7 @@ def compare_runs(
 def _read(run: Path) -> _Belief:
     """The belief of a session of one or of several targets."""
     with open_session(run, read_only=True) as session:
+        note_untrained(session)
         config, results = session.config, session.estimates()
         if isinstance(session, Session):
             mean = torch.tensor([results[0].mean], dtype=torch.float64)

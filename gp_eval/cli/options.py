@@ -89,8 +89,11 @@ class Paper(StrEnum):
     """Settings of the BayesAME paper; figures 3 and 15 are of several targets."""
 
     table1 = "table1"
+    table2 = "table2"
     figure1 = "figure1"
     figure3 = "figure3"
+    figure4 = "figure4"
+    figure5 = "figure5"
     figure15 = "figure15"
 
 

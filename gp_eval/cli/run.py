@@ -18,6 +18,7 @@ from gp_eval.cli.sessions import create_session
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
     fell_short,
+    note_untrained,
     pending_counts,
     record,
     skipped_counts,
@@ -233,6 +234,7 @@ class _Reporter:
                 name = result.target
                 now = record(result, pending=waiting[name], skipped=skipped[name])
                 print_json({"event": event, **now})
+        note_untrained(self._session)
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")
 

@@ -57,7 +57,7 @@ def read_scores(source: str) -> Scores:
         )
     except (OSError, UnicodeDecodeError) as error:
         raise ScoreError(f"cannot read {source!r}: {error}") from error
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith(("{", "[")):
         return _collect(_from_json(text, source))
     rows = csv.DictReader(io.StringIO(text))
     if not {"item", "score"} <= set(rows.fieldnames or []):
@@ -112,10 +112,15 @@ def _from_json(text: str, source: str) -> list[_Row]:
         whole = json.loads(text, object_pairs_hook=_Object)
     except json.JSONDecodeError:
         whole = None
-    if whole is not None and {name for name, _ in whole} not in _ROW:
+    if isinstance(whole, _Object) and {name for name, _ in whole} not in _ROW:
         return [row for name, value in whole for row in _of_member(name, value)]
     try:
-        lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+        # An array of such objects is what `ask --as json` prints, with scores added.
+        lines = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else [json.loads(line) for line in text.splitlines() if line.strip()]
+        )
         return [_of_line(line) for line in lines]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ScoreError(

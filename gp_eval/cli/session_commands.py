@@ -48,6 +48,31 @@ def start(
             "bayesame-multi]",
         ),
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        option(
+            "option",
+            "NAME=JSON, an option of the model, such as batch=2; may be repeated.",
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        option("weights", "CSV file of model,weight: how much each reference counts."),
+    ] = None,
+    metadata: Annotated[
+        Path | None,
+        option(
+            "metadata",
+            "CSV file of what is known about each model, ids first: references count "
+            "by their likeness to the target.",
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        option(
+            "like", "Row of --metadata that describes it. [default: the target's name]"
+        ),
+    ] = None,
     width: Width = 0.03,
     stable: Stable = 0.005,
     window: Window = 30,
@@ -64,13 +89,28 @@ def start(
     duplicate_models: DuplicatesOption = DuplicateModels.error,
 ) -> None:
     """Start a session in a folder of its own, for one target or several."""
+    from gp_eval.cli.model_options import parse_options
     from gp_eval.cli.sessions import start_session
 
+    given = parse_options(options or [])
+    if (weights is not None) + (metadata is not None) + ("weights" in given) > 1:
+        raise typer.BadParameter(
+            "give one of --weights, --metadata and --option weights=..."
+        )
+    if like is not None and metadata is None:
+        raise typer.BadParameter("--like: needs --metadata")
+    if metadata is not None and like is None and len(target) > 1:
+        raise typer.BadParameter(
+            "--like: several targets share their weights; name the row to go by"
+        )
     start_session(
         run,
         refs,
         targets=target,
         model=model,
+        options=given,
+        weights=weights,
+        metadata=None if metadata is None else (metadata, like or target[0]),
         stop=stopping_rule(
             width=width, stable=stable, window=window, max_items=max_items
         ),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gp_eval.cli.forms import print_asked
+from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
     fell_short,
+    note_untrained,
     pending_counts,
     record,
     skipped_counts,
@@ -21,7 +24,12 @@ from gp_eval.models.registry import takes_targets
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["ask_items", "create_session", "show_status", "start_session"]
+__all__ = [
+    "ask_items",
+    "create_session",
+    "show_status",
+    "start_session",
+]
 
 AnySession = Session | MultiTargetSession
 
@@ -32,6 +40,9 @@ def start_session(
     *,
     targets: Sequence[str],
     model: str | None,
+    options: Mapping[str, Any],
+    weights: Path | None,
+    metadata: tuple[Path, str] | None,
     stop: StoppingRule,
     seed: int,
     exclude: Sequence[str],
@@ -39,7 +50,11 @@ def start_session(
     missing: Missing,
     duplicate_models: DuplicateModels,
 ) -> None:
-    """Create the session and say how to go on."""
+    """Create the session and say how to go on.
+
+    Weights come from ``options``, a file of them, or a file of metadata and the row
+    that is the target's.
+    """
     references = References.read(
         refs, missing=missing, duplicate_models=duplicate_models
     )
@@ -47,7 +62,14 @@ def start_session(
         references = references.without(exclude)
     if macro:
         references = references.macro()
-    with create_session(run, references, targets, model=model, stop=stop, seed=seed):
+    options = dict(options)
+    if weights is not None:
+        options["weights"] = read_weights(weights, references)
+    elif metadata is not None:
+        options["weights"] = metadata_weights(*metadata, references)
+    with create_session(
+        run, references, targets, model=model, options=options, stop=stop, seed=seed
+    ):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
             f"{len(references.models)} references.\nNext: gp-eval ask {run}"
@@ -60,18 +82,32 @@ def create_session(
     targets: Sequence[str],
     *,
     model: str | None,
+    options: Mapping[str, Any] | None = None,
     stop: StoppingRule,
     seed: int,
 ) -> AnySession:
     """A session of one target, unless there are several or the model is of several."""
     if model is None:
         model = "bayesame" if len(targets) == 1 else "bayesame-multi"
+    check_values(model, options or {})
     if len(targets) == 1 and not takes_targets(model):
         return Session.create(
-            run, references, target=targets[0], model=model, stop=stop, seed=seed
+            run,
+            references,
+            target=targets[0],
+            model=model,
+            model_options=options,
+            stop=stop,
+            seed=seed,
         )
     return MultiTargetSession.create(
-        run, references, targets=targets, model=model, stop=stop, seed=seed
+        run,
+        references,
+        targets=targets,
+        model=model,
+        model_options=options,
+        stop=stop,
+        seed=seed,
     )
 
 
@@ -111,6 +147,7 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
     ):
         results = session.estimates()
         waiting, skipped = pending_counts(session), skipped_counts(session)
+        note_untrained(session)
         short = strict and fell_short(results, session.config.stop)
     if as_json:
         for result in results:

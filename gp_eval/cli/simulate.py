@@ -15,10 +15,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gp_eval.cli.load import load_scores
 from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
-from gp_eval.datasets import load_digits_benchmark
 from gp_eval.errors import DataError, GpEvalError
 from gp_eval.experiments.cells import Cell, Regime, plan_cells
 from gp_eval.experiments.simulate import simulate
@@ -119,14 +119,9 @@ def _load(
 ) -> dict[str, References]:
     tables: dict[str, References] = {}
     for source in data:
-        if source == "digits":
-            name = f"digits-{score}"
-            table = load_digits_benchmark(score)  # type: ignore[arg-type]
-        else:
-            name = Path(source).stem
-            table = References.read(
-                source, missing=missing, duplicate_models=duplicates
-            )
+        name, table = load_scores(
+            source, score=score, missing=missing, duplicate_models=duplicates
+        )
         if name in tables:
             raise DataError(f"data: two sets are called {name!r}")
         tables[name] = table

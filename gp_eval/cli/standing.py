@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gp_eval.cli.output import note
 from gp_eval.loop import Result
 from gp_eval.session import MultiTargetSession, Session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["BUDGET_SPENT", "fell_short", "pending_counts", "record", "skipped_counts"]
+__all__ = [
+    "BUDGET_SPENT",
+    "fell_short",
+    "note_untrained",
+    "pending_counts",
+    "record",
+    "skipped_counts",
+]
 
 BUDGET_SPENT = 3
 """Exit code where the budget was spent before the wanted width."""
@@ -61,3 +69,13 @@ def fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
         result.stop_reason == "max_items" and result.width > stop.width
         for result in results
     )
+
+
+def note_untrained(session: AnySession) -> None:
+    """Say so where the numbers are those of a model that has learned nothing yet."""
+    left = session.initial_left if isinstance(session, MultiTargetSession) else 0
+    if left:
+        note(
+            f"Not trained yet: the estimates mean nothing before {left} more scores of "
+            "the initial items are told."
+        )

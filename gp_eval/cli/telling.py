@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gp_eval.cli.output import note, training_progress
 from gp_eval.cli.scores import for_targets, parse_pairs, read_scores
+from gp_eval.cli.standing import note_untrained
 from gp_eval.readers import Told, is_log, read_told
 from gp_eval.readers.policies import OnError
 from gp_eval.session import MultiTargetSession, Session, open_session
@@ -59,6 +60,7 @@ def tell_scores(
             given = {(None, item): score for item, score in told.scores.items()}
         scores = for_targets(given or {}, session.targets, target)
         _tell(session, scores)
+        note_untrained(session)
         results = session.estimates()
     named = {name for name, _ in scores}
     note(f"{len(scores)} told")

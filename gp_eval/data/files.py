@@ -19,7 +19,14 @@ from gp_eval.errors import DataError, MissingDependencyError
 if TYPE_CHECKING:
     from gp_eval.data.references import References
 
-__all__ = ["read_references", "require_pyarrow", "write_references"]
+__all__ = [
+    "GAPS",
+    "read_arrays",
+    "read_references",
+    "read_table",
+    "require_pyarrow",
+    "write_references",
+]
 
 _META = b"gp_eval"
 _EXTRA = ("item_weights", "groups", "labels")
@@ -28,7 +35,8 @@ _UNREADABLE = (
     *(ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError),
     *(NotImplementedError, BadZipFile, zlib.error),
 )
-_GAPS = ["", "NA", "N/A", "NaN", "nan", "null", "None"]
+# Texts that stand for a missing score.
+GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
 
 class _Policies(TypedDict):
@@ -82,14 +90,23 @@ def _build(
     )
 
 
-def _read_npz(path: Path, policies: _Policies) -> References:
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a ``.npz`` file.
+
+    Raises:
+        DataError: For a file that cannot be read as one.
+    """
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
+            return {key: file[key] for key in file.files}
     except _UNREADABLE as error:
         raise DataError(
             f"path: {str(path)!r} is not a readable .npz: {error}"
         ) from error
+
+
+def _read_npz(path: Path, policies: _Policies) -> References:
+    arrays: dict[str, Any] = read_arrays(path)
     absent = [k for k in ("scores", "item_ids", "model_ids") if k not in arrays]
     if absent:
         raise DataError(f"path: {str(path)!r} lacks the arrays {absent}")
@@ -142,12 +159,35 @@ def require_pyarrow() -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path, policies: _Policies) -> References:
+def read_table(path: Path) -> pd.DataFrame:
+    """A ``.parquet`` or ``.csv`` table as it is, the cells of the latter as text.
+
+    Raises:
+        DataError: For a file that is not there, of another format or damaged.
+    """
+    readers = {".parquet": _parquet_frame, ".csv": _csv_frame}
+    if path.suffix not in readers:
+        raise DataError(f"path: expected one of {list(readers)}, got {str(path)!r}")
+    if not path.is_file():
+        raise DataError(f"path: no such file: {str(path)!r}")
+    return readers[path.suffix](path)
+
+
+def _parquet_table(path: Path) -> Any:
     arrow = require_pyarrow()
     try:
-        table = arrow.parquet.read_table(path)
+        return arrow.parquet.read_table(path)
     except (arrow.ArrowException, OSError, UnicodeError) as error:
         raise DataError(f"path: {str(path)!r} is not readable: {error}") from error
+
+
+def _parquet_frame(path: Path) -> pd.DataFrame:
+    frame: pd.DataFrame = _parquet_table(path).to_pandas()
+    return frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
+
+
+def _read_parquet(path: Path, policies: _Policies) -> References:
+    table = _parquet_table(path)
     raw = (table.schema.metadata or {}).get(_META)
     if raw is None:
         frame = table.to_pandas()
@@ -204,16 +244,18 @@ def _to_csv(references: References) -> bytes:
     return frame.to_csv(index_label="item", lineterminator="\n").encode()
 
 
-def _read_csv(path: Path, policies: _Policies) -> References:
+def _csv_frame(path: Path) -> pd.DataFrame:
     try:  # as text: pandas would take ids for numbers or gaps and rename models
         raw = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
         raise DataError(f"path: {str(path)!r} is not a wide CSV: {error}") from error
-    cells = raw.iloc[1:, 1:].replace(_GAPS, np.nan)
-    frame = cells.set_axis(list(raw.iloc[1:, 0])).set_axis(
-        list(raw.iloc[0, 1:]), axis=1
-    )
-    return _from_wide(frame, policies)
+    return raw.iloc[1:].set_axis(list(raw.iloc[0]), axis=1).reset_index(drop=True)
+
+
+def _read_csv(path: Path, policies: _Policies) -> References:
+    table = _csv_frame(path)
+    cells = table.iloc[:, 1:].replace(list(GAPS), np.nan)
+    return _from_wide(cells.set_axis(list(table.iloc[:, 0])), policies)
 
 
 def _from_wide(frame: pd.DataFrame, policies: _Policies) -> References:

@@ -17,7 +17,8 @@ class Curves:
     """Estimates and variances of ``R`` runs after ``n = 1..n_max`` items each.
 
     A trajectory does not depend on any stopping threshold, so rules are applied to
-    stored curves.
+    stored curves. Before a joint model was trained on the initial items, its estimates
+    mean nothing, and both are NaN.
 
     Attributes:
         mean: Reported estimates, ``R x n_max``, in score units.

@@ -33,10 +33,15 @@ class Preset:
 
 
 _CORRELATION: tuple[Regime, ...] = ("low-correlation", "high-correlation")
+_BATCHES_OF_2 = ("bayesame-batch2", "bayesame-batch2-lookahead")
+_BATCHES_OF_5 = ("bayesame-batch5", "bayesame-batch5-lookahead")
 
 PRESETS: dict[str, Preset] = {
     "default": Preset(models=("bayesame", "bayesame-rs", "rs-mean"), seeds=20, draws=1),
     "table1": Preset(models=PAPER_MODELS, options=PAPER_OPTIONS),
+    "table2": Preset(
+        models=("bayesame", "bayesame-rs", *_BATCHES_OF_2, "bayes-aipw"),
+    ),
     "figure1": Preset(
         models=PAPER_MODELS, options=PAPER_OPTIONS, fractions=(0.1, 0.5, 0.9)
     ),
@@ -44,6 +49,15 @@ PRESETS: dict[str, Preset] = {
     "figure3": Preset(
         models=("bayesame", "bayesame-multi", "bayes-aipw", "rs-mean"),
         regimes=_CORRELATION,
+    ),
+    # Figures 4 and 5 of the paper are on GPQA.
+    "figure4": Preset(
+        models=("bayesame", *_BATCHES_OF_2, *_BATCHES_OF_5, "rs-mean"),
+        fractions=(0.5, 0.9),
+    ),
+    "figure5": Preset(
+        models=("bayesame", "bayesame-rs", "bayesame-logit", "bayesame-logit-rs"),
+        fractions=(0.5, 0.9),
     ),
     "figure15": Preset(
         models=("bayesame-multi", "bayesame-multi-average", "rs-mean"),

@@ -17,7 +17,7 @@ from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Simulator
 from gp_eval.experiments.simulators import make_simulator
 from gp_eval.experiments.store import CellResult, is_finished, write_result
-from gp_eval.models.registry import model_factory
+from gp_eval.models.registry import model_factory, takes_targets
 
 __all__ = ["Outcome", "run_cell", "simulate"]
 
@@ -126,7 +126,10 @@ def _simulate_cell(cell: Cell, scores: References, simulator: Simulator) -> Cell
         spent = time.process_time() - start
     finally:
         torch.set_num_threads(threads)
-    if not bool(curves.mean.isfinite().all() and curves.variance.isfinite().all()):
+    finite = curves.mean.isfinite() & curves.variance.isfinite()
+    if takes_targets(cell.model):  # nothing before the initial items
+        finite = finite[:, int(finite[0].long().argmax()) :]
+    if not bool(finite.all()):
         raise ValueError(f"{cell.model}: estimates or variances are not finite")
     return CellResult(
         cell=cell,

@@ -16,7 +16,12 @@ from gp_eval.experiments.batched.multi_target import simulate_multi_target
 from gp_eval.experiments.curves import Curves, Simulator
 from gp_eval.loop import EvaluationLoop
 from gp_eval.models.protocol import MultiTargetModel, PerformanceModel
-from gp_eval.models.registry import check_options, make_model, takes_targets
+from gp_eval.models.registry import (
+    check_options,
+    make_model,
+    takes_seed,
+    takes_targets,
+)
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["make_simulator", "simulate_one_by_one"]
@@ -58,7 +63,8 @@ def make_simulator(
         factory or partial(make_model, model), **options
     )
     if takes_targets(model):
-        return partial(_simulate_jointly, build)
+        seeded = takes_seed(model) and "seed" not in options
+        return partial(_simulate_jointly, build, seeded)
     if model not in _BATCHED:
         return partial(simulate_one_by_one, build)
     module, name, preset = _BATCHED[model]
@@ -70,14 +76,18 @@ def make_simulator(
 
 def _simulate_jointly(
     build: Callable[..., MultiTargetModel],
+    seeded: bool,
     references: References,
     scores: Tensor,
     order: Tensor,
     *,
     n_max: int,
 ) -> Curves:
+    # What the model draws has to differ from seed to seed, as the order does.
+    seed = {"seed": int(order[0]) * order.shape[0] + int(order[-1])} if seeded else {}
+
     def of_targets(references: References, n_targets: int) -> MultiTargetModel:
-        return build(references, n_targets=n_targets)
+        return build(references, n_targets=n_targets, **seed)
 
     return simulate_multi_target(of_targets, references, scores, order, n_max=n_max)
 
@@ -118,11 +128,11 @@ def simulate_one_by_one(
     means, variances = [], []
     for row in scores.tolist():
         loop = EvaluationLoop(build(references), references, stop=never, order=order)
-        variance = []
-        for _ in range(n_max):
-            item = loop.ask()[0]
-            loop.tell(item, row[item])
-            variance.append(loop.variance)
+        variance: list[float] = []
+        while len(variance) < n_max:
+            for item in loop.ask(min(loop.per_iteration, n_max - len(variance))):
+                loop.tell(item, row[item])
+                variance.append(loop.variance)
         means.append(loop.estimates)
         variances.append(variance)
     return Curves(

@@ -98,7 +98,7 @@ class Summary:
             return {f: None if np.isnan(v) else v for f, v in values.items()}
 
         def integral(curve: Tensor) -> float | None:
-            if not self.is_complete:
+            if not (self.is_complete and bool(curve.isfinite().all())):
                 return None
             return float(evaluation_weighted_rmse(curve))
 
@@ -165,6 +165,7 @@ def _summarise(
     half = Performance(estimates, variances).width() / 2
     # At n = N both sides are 0 up to the rounding of a sum.
     covered = (errors.abs() <= half + 1e-12).double()
+    covered = torch.where(errors.isnan(), torch.nan, covered)
     targets: dict[tuple[int, str], list[Tensor]] = defaultdict(list)
     for result in group:
         for name, mean, truth in zip(

@@ -1,6 +1,10 @@
-"""Kernels over reference score vectors, for one target and for several."""
+"""Kernels over reference score vectors, for one target and for several.
+
+That over the features of DISCO's signatures stands beside them.
+"""
 
 from gp_eval.kernels._reference_kernel import ReferenceKernel
+from gp_eval.kernels.dot_product import DotProductKernel
 from gp_eval.kernels.lmc import (
     LMCKernel,
     RankOneIndexKernel,
@@ -11,6 +15,7 @@ from gp_eval.kernels.matern import ReferenceMaternKernel
 from gp_eval.kernels.reference import ReferenceScoreKernel
 
 __all__ = [
+    "DotProductKernel",
     "LMCKernel",
     "RankOneIndexKernel",
     "ReferenceKernel",

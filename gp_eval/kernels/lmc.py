@@ -144,16 +144,22 @@ def _initial_weights(
     return (0.1 * draws).to(torch.get_default_dtype())
 
 
-def default_latents(n_latents: int) -> list[Kernel]:
+def default_latents(n_latents: int, *, weights: Tensor | None = None) -> list[Kernel]:
     """Latents of Section 3.2: one half squared exponential, the other Matern-3/2.
 
     An odd one is squared exponential. ``alpha`` and ``beta`` start at 1 and are kept at
     ``1e-4`` or above, the bound of Appendix A.4 for several targets.
+
+    Args:
+        n_latents: ``L``.
+        weights: Weights of the references, ``K``, the same in all latents; default the
+            identity.
     """
     kinds = [ReferenceScoreKernel] * ((n_latents + 1) // 2)
     families = [*kinds, *[ReferenceMaternKernel] * (n_latents // 2)]
     return [
         family(
+            weights=weights,
             alpha_constraint=GreaterThan(1e-4, transform=None),
             beta_constraint=GreaterThan(1e-4, transform=None),
         )

@@ -83,8 +83,8 @@ def make_kernel_table(
     Args:
         kernel: The kernel.
         phi: Score vectors.
-        distances: Their squared distances ``B x B``, if a table without weights has
-            them already.
+        distances: Their squared distances ``B x B`` under the weights of this kernel,
+            if another table has them already.
     """
     if isinstance(kernel, ReferenceKernel) and is_reference_kernel(kernel):
         return ReferenceKernelTable(kernel, phi, distances=distances)
@@ -140,14 +140,14 @@ class ReferenceKernelTable:
     Args:
         kernel: The kernel whose hyperparameters are used.
         phi: Score vectors, ``B x K``.
-        distances: Squared distances ``B x B`` to share, for a kernel without weights.
+        distances: Squared distances ``B x B`` under the kernel's weights, to share.
     """
 
     def __init__(
         self, kernel: ReferenceKernel, phi: Tensor, *, distances: Tensor | None = None
     ) -> None:
         self.kernel = kernel
-        if distances is None or kernel.weights.shape[-1]:
+        if distances is None:
             distances = squared_distances(kernel, phi)
         self.distances = distances
         self.n_references = phi.shape[-1]

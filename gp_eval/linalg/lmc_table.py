@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy as shallow_copy
 
 import torch
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from gp_eval.kernels import LMCKernel, ReferenceKernel
@@ -15,18 +16,30 @@ from gp_eval.linalg.kernel_table import (
     squared_distances,
 )
 
-__all__ = ["LMCTable", "shared_distances"]
+__all__ = ["LMCTable", "shared_distances", "shares_distances"]
 
 
 def shared_distances(kernel: LMCKernel, phi: Tensor) -> Tensor | None:
-    """Squared distances ``B x B`` for all latents of ours without weights."""
+    """Squared distances ``B x B`` under the weights of the first latent of ours."""
+    first = _first_of_ours(kernel)
+    return None if first is None else squared_distances(first, phi)
+
+
+def shares_distances(kernel: LMCKernel, latent: Kernel) -> bool:
+    """Whether a latent is of ours and has the weights of the first that is."""
+    first = _first_of_ours(kernel)
+    return (
+        first is not None
+        and isinstance(latent, ReferenceKernel)
+        and is_reference_kernel(latent)
+        and torch.equal(latent.weights, first.weights)
+    )
+
+
+def _first_of_ours(kernel: LMCKernel) -> ReferenceKernel | None:
     for latent in kernel.latents:
-        if (
-            isinstance(latent, ReferenceKernel)
-            and is_reference_kernel(latent)
-            and not latent.weights.shape[-1]
-        ):
-            return squared_distances(latent, phi)
+        if isinstance(latent, ReferenceKernel) and is_reference_kernel(latent):
+            return latent
     return None
 
 
@@ -34,8 +47,8 @@ class LMCTable:
     r""":math:`\sum_l w_l w_l^\top \otimes \Sigma_l` over pairs of target and bucket.
 
     A :class:`~gp_eval.linalg.KernelTable` of ``T B`` abilities, target by target: pair
-    ``t * B + b``. The ``T B x T B`` matrix is never stored, and the latents share one
-    table of distances.
+    ``t * B + b``. The ``T B x T B`` matrix is never stored, and latents with the same
+    weights of the references share one table of distances.
 
     Args:
         kernel: The linear model of coregionalization.
@@ -55,7 +68,11 @@ class LMCTable:
         self.n_buckets, self.n_targets = phi.shape[0], kernel.num_tasks
         self.shared = shared_distances(kernel, phi)
         self.tables: list[KernelTable] = [
-            make_kernel_table(latent, phi, distances=self.shared)
+            make_kernel_table(
+                latent,
+                phi,
+                distances=self.shared if shares_distances(kernel, latent) else None,
+            )
             for latent in kernel.latents
         ]
         self.refresh()

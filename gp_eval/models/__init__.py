@@ -2,6 +2,7 @@
 
 from gp_eval.models.bayesame import BayesAME
 from gp_eval.models.bucket_gp import BucketGP
+from gp_eval.models.logit import BayesAMELogit, LogitModel
 from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.multi_target_gp import MultiTargetGP, multi_target_inputs
@@ -18,8 +19,10 @@ from gp_eval.models.sequential import SequentialBucketModel
 
 __all__ = [
     "BayesAME",
+    "BayesAMELogit",
     "BucketGP",
     "LeaveOneOut",
+    "LogitModel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
     "MultiTargetModel",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -11,7 +11,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from gp_eval.acquisition import qPerformanceInformationGain
+from gp_eval.acquisition import BatchSelection, qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.estimators import out_of_sample_estimate, posterior_mse
 from gp_eval.models.hyperparameters import (
@@ -26,6 +26,7 @@ from gp_eval.models.protocol import (
     check_batch,
 )
 from gp_eval.models.sequential import SequentialBucketModel
+from gp_eval.models.weighted_prior import weighted_prior
 from gp_eval.optim import Fit, fit_kernel, make_objective
 from gp_eval.optim.lbfgsb import Parametrization
 
@@ -52,11 +53,18 @@ class BayesAME:
         selection: ``"auto"`` as above, ``"random"`` for BayesAME-RS.
         noise: :math:`\sigma^2`; default by regime.
         margin: :math:`N_0`.
+        batch: ``|A|`` of Appendix B.1: select by optimal batches of so many items
+            (Eq. (13)) in place of Eq. (6). Without effect where items are random.
+        lookahead: With ``batch``, whether one item of the batch is evaluated, drawn at
+            random, before the next batch is planned (non-myopic), or all (myopic).
         refit_every: The paper's ``F``; ``None`` never fits.
         covar_module: Any kernel over ``phi``; default Eq. (1). It is trained in place,
             so give every model its own.
         mean_module: Any mean over ``phi``; default Eq. (1). Its parameters are taken as
             they are, not fitted.
+        weights: How much each reference counts, ``K`` numbers >= 0 (Appendix B.2), in
+            place of both modules; see
+            :func:`~gp_eval.models.weighted_prior.weighted_prior`.
         parametrization: Of the optimizer, see :func:`~gp_eval.optim.fit_kernel`.
         tolerance: For the buckets of continuous scores, see
             :meth:`~gp_eval.data.Buckets.from_references`.
@@ -68,11 +76,14 @@ class BayesAME:
         references: References,
         *,
         selection: Literal["auto", "random"] = "auto",
+        batch: int = 1,
+        lookahead: bool = False,
         noise: float | None = None,
         margin: int = 10,
         refit_every: int | None = 50,
         covar_module: Kernel | None = None,
         mean_module: Mean | None = None,
+        weights: Sequence[float] | None = None,
         parametrization: Parametrization = "raw",
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
@@ -83,6 +94,9 @@ class BayesAME:
             )
         if refit_every is not None and refit_every < 1:
             raise ValueError(f"refit_every: expected >= 1 or None, got {refit_every}")
+        references, covar_module, mean_module = weighted_prior(
+            references, weights, covar_module, mean_module
+        )
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
         self.parametrization: Parametrization = parametrization
@@ -100,6 +114,8 @@ class BayesAME:
         self._replayed: dict[int, Hyperparameters] = {}
         active = self.unique and selection == "auto"
         self._gain = qPerformanceInformationGain(self.model) if active else None
+        batches = BatchSelection(batch, lookahead)
+        self.batch_selection = batches if active and batch > 1 else None
 
     # The protocol of the harness
 

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from copy import copy as shallow_copy
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ __all__ = ["load_model", "save_model"]
 
 _META = "meta"
 _FORMAT = 1
-_KEYS = {"references", "modules", "evaluated", "scores", "updates"}
+_PROBES = 32
+_KEYS = {"references", "modules", "prior", "evaluated", "scores", "updates"}
 
 
 def save_model(
@@ -46,6 +48,7 @@ def save_model(
         "format": _FORMAT,
         "references": fingerprint,
         "modules": _modules(model),
+        "prior": _prior(model),
         "evaluated": model.evaluated,
         "scores": model._scores[model.evaluated].tolist(),
         "updates": [[n, values] for n, values in updates.items()],
@@ -93,7 +96,14 @@ def load_model(
             f"{str(path)!r} is of a model with other kernels or targets: {other[:3]}"
         )
     points = _points(path, meta, n_points=model.point_weights.shape[0])
+    before = {k: v.clone() for k, v in model.state_dict().items()}
     model.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+    if not np.allclose(_prior(model), meta["prior"], rtol=1e-9, atol=0.0):
+        model.load_state_dict(before)
+        raise StateMismatchError(
+            f"{str(path)!r} is of a model with another prior: kernels of other "
+            "settings, such as nu, or other buckets (tolerance)"
+        )
     model.take_in(list(points), list(points.values()))
     model.refresh()
     return {int(n): values for n, values in meta["updates"]}
@@ -102,6 +112,19 @@ def load_model(
 def _modules(model: SequentialModel) -> dict[str, str]:
     """Class of each module by name."""
     return {name: type(module).__name__ for name, module in model.named_modules()}
+
+
+def _prior(model: SequentialModel) -> list[float]:
+    """Number of abilities and the first prior moments under the present parameters.
+
+    They tell apart what neither classes nor shapes do: settings that are no parameter.
+    """
+    table = shallow_copy(model.table)
+    table.refresh()
+    moments = [model.ability_counts, table.row(0)]
+    return [float(len(model.ability_counts))] + [
+        value for moment in moments for value in moment[:_PROBES].tolist()
+    ]
 
 
 def _points(

@@ -15,6 +15,7 @@ from torch import Tensor
 from gp_eval.acquisition import qAverageInformationGain, qPerformanceInformationGain
 from gp_eval.data import Buckets, References
 from gp_eval.kernels import LMCKernel, default_latents
+from gp_eval.means import ReferenceMean
 from gp_eval.models.checkpoint import load_model, save_model
 from gp_eval.models.hyperparameters import (
     read_hyperparameters,
@@ -28,6 +29,7 @@ from gp_eval.models.protocol import (
     Performance,
     check_batch,
 )
+from gp_eval.models.weighted_prior import references_that_count
 from gp_eval.optim import Fit, Progress, fit_adamw, make_lmc_objective, step_schedule
 
 __all__ = ["MultiTargetBayesAME"]
@@ -57,7 +59,8 @@ class MultiTargetBayesAME:
         n_targets: ``T``.
         selection: ``"round-robin"``: the targets take turns; ``"average"``: the item of
             highest average gain, for a random target; ``"random"``: random items.
-        initial: Share of the items that all targets are evaluated on first.
+        initial: Share of the items that all targets are evaluated on first. With 0 the
+            weights stay random draws until the first of the later trainings.
         noise: Initial :math:`\sigma^2`; default 0.1 for 0/1 scores, else 0.01.
         margin: :math:`N_0`.
         refit_every: The paper's ``F``; ``None`` trains only after the initial items.
@@ -65,6 +68,9 @@ class MultiTargetBayesAME:
         latents: Kernels over ``phi`` in place of the default ones. They are trained in
             place, so give every model its own.
         mean_module: Any mean over ``phi``; default Eq. (1). It is not trained.
+        weights: How much each reference counts for all targets, ``K`` numbers >= 0, in
+            place of ``latents`` and ``mean_module``; see
+            :func:`~gp_eval.models.weighted_prior.weighted_prior`.
         learning_rate: Of AdamW; default 0.01 for 0/1 scores, else 0.001.
         weight_decay: Of AdamW.
         steps: Steps of the first training; halved each time, to no fewer than 50.
@@ -92,6 +98,7 @@ class MultiTargetBayesAME:
         n_latents: int | None = None,
         latents: Sequence[Kernel] | None = None,
         mean_module: Mean | None = None,
+        weights: Sequence[float] | None = None,
         learning_rate: float | None = None,
         weight_decay: float = 0.01,
         steps: int = 500,
@@ -102,6 +109,15 @@ class MultiTargetBayesAME:
         _check(n_targets, selection, initial, refit_every, n_latents, latents)
         _check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
+        if weights is not None:
+            if latents is not None or mean_module is not None:
+                raise ValueError(
+                    "weights: they make the latents and a mean; give them to these in "
+                    "place of weights="
+                )
+            references, values = references_that_count(references, weights)
+            latents = default_latents(n_latents or n_targets, weights=values)
+            mean_module = ReferenceMean(weights=values / values.sum())
         buckets = Buckets.from_references(references, tolerance=tolerance)
         self.unique = buckets.unique(margin)
         binary = bool(((references.scores == 0) | (references.scores == 1)).all())
@@ -127,6 +143,7 @@ class MultiTargetBayesAME:
         self.progress: Progress | None = None
         self._replayed: dict[int, Hyperparameters] = {}
         self._gain: AcquisitionFunction | None = None
+        self._began: int | None = None
         if self.unique and selection == "round-robin":
             self._gain = qPerformanceInformationGain(self.model)
         elif self.unique and selection == "average":
@@ -159,7 +176,7 @@ class MultiTargetBayesAME:
 
     def performance(self) -> Performance:
         """Eq. (5) and Eq. (2) of each target, with their joint covariance."""
-        if self.model.n == self._first_update:
+        if self.model.n == self._first_update():
             self._update_if_due()
         covariance = self.model.performance_covariance_matrix()
         return Performance(
@@ -204,18 +221,37 @@ class MultiTargetBayesAME:
 
     # Hyperparameters
 
-    @property
-    def _first_update(self) -> int:
-        return self.initial_items * self.n_targets
+    def _first_update(self) -> int | None:
+        """The n at which the last target got its initial items, or :meth:`begin`."""
+        if not self.initial_items:
+            return 0
+        if self._began is None and self.model.n >= self.initial_items * self.n_targets:
+            counts = [0] * self.n_targets
+            for n, point in enumerate(self.model.evaluated, start=1):
+                counts[point // self.model.n_items] += 1
+                if min(counts) >= self.initial_items:
+                    self._began = n
+                    break
+        return self._began
+
+    def begin(self) -> None:
+        """Train for the first time with fewer scores than initial items, if need be.
+
+        Where there is no score at all, that waits for the first one.
+        """
+        if self._first_update() is None:
+            self._began = max(self.model.n, 1)
+            self._update_if_due()
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these hyperparameters at the given ``n`` instead of training."""
         self._replayed.update(updates)
 
     def _update_if_due(self) -> None:
-        n, late = self.model.n, self.model.n - self._first_update
-        if n == 0 or late < 0 or n in self.updates:
+        n, first = self.model.n, self._first_update()
+        if n == 0 or first is None or n in self.updates:
             return
+        late = n - first
         if n == self.n_targets * self.model.n_items:
             return
         every = None if self.refit_every is None else self.refit_every * self.n_targets
@@ -223,8 +259,14 @@ class MultiTargetBayesAME:
             self.refit()
 
     def refit(self) -> None:
-        """Train on the scores so far and condition anew."""
+        """Train on the scores so far and condition anew.
+
+        Raises:
+            ValueError: Before the first score.
+        """
         model, n = self.model, self.model.n
+        if not n:
+            raise ValueError("refit needs at least one score")
         parameters = [
             (f"{part}.{name}", parameter)
             for part in ("covar_module", "likelihood")

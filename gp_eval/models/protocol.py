@@ -18,8 +18,10 @@ __all__ = [
     "MultiTargetModel",
     "Performance",
     "PerformanceModel",
+    "SupportsBegin",
     "SupportsItemBelief",
     "SupportsRefit",
+    "SupportsScoreCheck",
     "as_items",
     "check_batch",
 ]
@@ -104,6 +106,17 @@ class MultiTargetModel(Protocol):
         """
 
 
+@runtime_checkable
+class SupportsBegin(Protocol):
+    """A model of several targets that is first trained on the initial items.
+
+    Such a model counts scores, and cannot know of initial items that were skipped.
+    """
+
+    def begin(self) -> None:
+        """There are no more initial items to wait for; again it changes nothing."""
+
+
 @dataclass(frozen=True)
 class LeaveOneOut:
     """What a model predicts for each evaluated score from all the others.
@@ -150,6 +163,17 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+@runtime_checkable
+class SupportsScoreCheck(Protocol):
+    """A model that cannot take every finite score, such as one of 0/1 scores.
+
+    A session asks before it writes a score down.
+    """
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that ``condition`` would refuse."""
 
 
 def check_batch(

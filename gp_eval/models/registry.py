@@ -18,7 +18,10 @@ from gp_eval.models.baselines import (
 )
 from gp_eval.models.baselines.proeval import ProEval
 from gp_eval.models.bayesame import BayesAME
+from gp_eval.models.combined import Combined
+from gp_eval.models.disco import Disco
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
+from gp_eval.models.logit import BayesAMELogit
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.protocol import PerformanceModel
 
@@ -28,6 +31,7 @@ __all__ = [
     "model_factory",
     "model_names",
     "register_model",
+    "takes_seed",
     "takes_targets",
 ]
 
@@ -36,6 +40,12 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "bayesame-multi": MultiTargetBayesAME,
     "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),
     "bayesame-rs": partial(BayesAME, selection="random"),
+    "bayesame-batch2": partial(BayesAME, batch=2),
+    "bayesame-batch2-lookahead": partial(BayesAME, batch=2, lookahead=True),
+    "bayesame-batch5": partial(BayesAME, batch=5),
+    "bayesame-batch5-lookahead": partial(BayesAME, batch=5, lookahead=True),
+    "bayesame-logit": BayesAMELogit,
+    "bayesame-logit-rs": partial(BayesAMELogit, selection="random"),
     "rs-mean": RandomMean,
     "seq-apw": SequentialAnchorPoints,
     "aipw": AIPW,
@@ -45,6 +55,8 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "proeval": ProEval,
     "irt-2pl": ItemResponse2PL,
     "irt-beta": ItemResponseBeta,
+    "disco": Disco,
+    "combined": Combined,
 }
 
 
@@ -70,6 +82,11 @@ def model_names() -> list[str]:
 def takes_targets(name: str) -> bool:
     """Whether the model of that name is about several targets at once."""
     return "n_targets" in inspect.signature(model_factory(name)).parameters
+
+
+def takes_seed(name: str) -> bool:
+    """Whether the model of that name makes random choices of its own."""
+    return "seed" in inspect.signature(model_factory(name)).parameters
 
 
 def model_factory(name: str) -> Callable[..., Any]:

@@ -218,6 +218,21 @@ class SequentialModel(ItemModel):
         noise = torch.diag_embed(self.noise_variance[ability])
         return self.engine.covariance(ability, ability) + noise
 
+    def score_variance(self, items: Tensor) -> Tensor:
+        """Predictive variances of the scores of points, any shape, with noise."""
+        ability = self.point_ability[items]
+        return self.engine.variance[ability] + self.noise_variance[ability]
+
+    def score_cross_covariance(self, left: Tensor, right: Tensor) -> Tensor:
+        """Predictive covariance ``p x q`` of points ``p`` with points ``q``.
+
+        A score has its noise in common with itself only.
+        """
+        abilities = self.point_ability[left], self.point_ability[right]
+        same = left.unsqueeze(-1) == right
+        noise = self._noise[left].unsqueeze(-1)
+        return self.engine.covariance(*abilities).addcmul_(same.to(noise), noise)
+
     def latent(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and covariance of the abilities behind points ``... x q``."""
         ability = self.point_ability[items]

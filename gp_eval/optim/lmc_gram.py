@@ -37,7 +37,7 @@ class LMCGram:
     """Covariance of the observed pairs under the paper's latents.
 
     Args:
-        kernel: Latents of ours without weights.
+        kernel: Latents of ours, all of the same weights of the references.
         phi: Score vectors, ``B x K``.
         scores: The ``m`` observed pairs.
         distances: Squared distances of ``phi``, ``B x B``.
@@ -54,7 +54,7 @@ class LMCGram:
         if distances is None:
             distances = shared_distances(kernel, phi)
         if distances is None:
-            raise ValueError("kernel: expected latents of ours without weights")
+            raise ValueError("kernel: expected latents of ours")
         self.target, self.n_references = scores.target, phi.shape[-1]
         bucket = scores.bucket
         self.squared = distances[bucket.unsqueeze(-1), bucket]
@@ -126,8 +126,9 @@ class LMCGram:
                     tilted = decay.mul_(squared).mul_(block)
                 slope[latent] += left @ (tilted @ right)
         product *= 0.5  # both triangles of a symmetric matrix were added
-        by_target = torch.zeros_like(task_weights)
-        by_target.index_add_(1, self.target, product * alpha.unsqueeze(-1))
+        # A product, for `index_add_` sums in any order on a GPU: a seed fixes all.
+        members = torch.nn.functional.one_hot(self.target, task_weights.shape[1])
+        by_target = (product * alpha.unsqueeze(-1)) @ members.to(product)
         kinds = torch.tensor(self._smooth, device=beta.device)
         factor = torch.where(kinds, -1.0 / self.n_references, -3.0 * beta)
         return by_target, 0.5 * (own * product).sum(-1), 0.5 * alpha * factor * slope

@@ -18,6 +18,7 @@ from gp_eval.likelihoods import BucketGaussianLikelihood
 from gp_eval.linalg.cholesky import cholesky
 from gp_eval.linalg.kernel_table import dense_covariance, has_closed_form
 from gp_eval.linalg.likelihood_terms import likelihood_terms
+from gp_eval.linalg.lmc_table import shares_distances
 from gp_eval.optim.lmc_gram import LMCGram
 from gp_eval.optim.objective import Objective, bounded_parameters, write_parameters
 from gp_eval.optim.pair_scores import PairScores
@@ -45,7 +46,7 @@ def make_lmc_objective(
     closed = all(
         isinstance(latent, ReferenceKernel)
         and has_closed_form(latent)
-        and not latent.weights.shape[-1]
+        and shares_distances(kernel, latent)
         for latent in kernel.latents
     )
     modules = (kernel, likelihood)
@@ -69,7 +70,7 @@ class ClosedFormLMCObjective:
     the ``m x m`` matrix, two for each latent, see :class:`~gp_eval.optim.lmc_gram`.
 
     Args:
-        kernel: Latents of ours, without weights, priors or transforms.
+        kernel: Latents of ours, of the same weights, without priors or transforms.
         likelihood: Holds the noise variance.
         phi: Score vectors, ``B x K``.
         scores: The ``m`` observed values.

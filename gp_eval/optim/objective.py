@@ -42,14 +42,17 @@ class Objective(Protocol):
         """Value and gradient (shape ``p``) at ``values`` (shape ``p``)."""
 
 
-def negative_log_marginal_likelihood(gram: Tensor, residual: Tensor) -> Tensor:
+def negative_log_marginal_likelihood(
+    gram: Tensor, residual: Tensor, *, name: str = "covariance of the evaluated items"
+) -> Tensor:
     r"""Value of Eq. (11), in nats and without its ``log 2 pi`` term.
 
     Args:
         gram: Covariance of the observed values with noise, ``m x m``.
         residual: Observed values minus prior mean, shape ``m``.
+        name: What the covariance is, for the error.
     """
-    factor = cholesky(gram, name="covariance of the evaluated items")
+    factor = cholesky(gram, name=name)
     white = torch.linalg.solve_triangular(factor, residual.unsqueeze(-1), upper=False)
     return 0.5 * white.square().sum() + factor.diagonal().log().sum()
 

@@ -10,6 +10,7 @@ from gp_eval.data.validation import some
 from gp_eval.errors import ScoreError, StateMismatchError
 from gp_eval.loop import Result, StopReason
 from gp_eval.models import SupportsRefit
+from gp_eval.models.protocol import SupportsScoreCheck
 from gp_eval.session.checks import as_score
 from gp_eval.session.config import BaseConfig
 from gp_eval.session.folder import SessionFolder
@@ -158,6 +159,7 @@ class BaseSession(Generic[Config]):
     def _tell(self, scores: Mapping[Pair, float]) -> None:
         self._folder.check_writable()
         new = self._check_scores(scores)
+        self._check_for_model(new)
         with self._folder.closing_on_failure():
             self._folder.append(
                 [self._tell_event(pair, score) for pair, score in new.items()]
@@ -180,6 +182,7 @@ class BaseSession(Generic[Config]):
             for pair, reason in new.items():
                 self._reasons[self._known(pair)] = reason
                 self._loop.skip(*self._known(pair))
+            self._folder.append(self._new_updates())
 
     def _skipped(self) -> dict[Pair, str]:
         return {
@@ -228,6 +231,16 @@ class BaseSession(Generic[Config]):
                     f"{score!r}"
                 )
         return new
+
+    def _check_for_model(self, new: Mapping[Pair, float]) -> None:
+        """Refuse what the model cannot take in: on disk it could not be replayed."""
+        if not isinstance(self._model, SupportsScoreCheck):
+            return
+        for (_, item), score in new.items():
+            try:
+                self._model.check_score(score)
+            except ValueError as error:
+                raise ScoreError(f"score of {item!r}: {error}") from error
 
     # Events
 

@@ -11,12 +11,13 @@ from gp_eval.errors import ScoreError
 from gp_eval.loop import StopReason
 from gp_eval.models import make_model
 from gp_eval.models.protocol import MultiTargetModel, Performance
+from gp_eval.models.registry import takes_seed
 from gp_eval.multi_target_loop import MultiTargetLoop
 from gp_eval.session.base import BaseSession, Pair
 from gp_eval.session.checks import check_targets
 from gp_eval.session.config import MultiTargetConfig, common_settings
 from gp_eval.session.folder import SessionFolder, check_unused
-from gp_eval.session.targets import check_takes_targets, takes_seed
+from gp_eval.session.targets import check_takes_targets
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["MultiTargetSession", "TrainingProgress"]
@@ -198,6 +199,11 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         if wrong := [key for key in pairs if not _is_pair(key)]:
             raise ScoreError(f"pairs: expected (target, item), got {wrong[0]!r}")
         self._skip(pairs)
+
+    @property
+    def initial_left(self) -> int:
+        """Scores of initial items to come; until then the estimates mean nothing."""
+        return self._joint.initial_left()
 
     def performance(self) -> Performance:
         """Joint belief about the targets' benchmark scores, with its covariance."""

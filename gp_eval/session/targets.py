@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
+from gp_eval.models.registry import takes_targets
 
-from gp_eval.models.registry import model_factory, takes_targets
-
-__all__ = ["check_takes_targets", "takes_seed"]
+__all__ = ["check_takes_targets"]
 
 
 def check_takes_targets(model: str, *, several: bool) -> None:
@@ -19,8 +17,3 @@ def check_takes_targets(model: str, *, several: bool) -> None:
         if several
         else f"model: {model!r} is of several targets: use MultiTargetSession"
     )
-
-
-def takes_seed(model: str) -> bool:
-    """Whether the model of that name makes random choices of its own."""
-    return "seed" in inspect.signature(model_factory(model)).parameters

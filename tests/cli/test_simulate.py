@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from command import gp_eval
 
+from gp_eval.experiments.presets import PRESETS
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
@@ -118,3 +120,42 @@ def test_preset_takes_flags_over_its_own_and_the_irt_that_fits(table: Path) -> N
     assert models[-2:] == ["irt-beta", "aipw"]
     assert len(models) == 9
     assert gp_eval(*words(table, "--missing", "mean")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("figure", "models"),
+    [
+        ("figure3", {"bayesame", "bayesame-multi", "bayes-aipw", "rs-mean"}),
+        ("figure15", {"bayesame-multi", "bayesame-multi-average", "rs-mean"}),
+    ],
+)
+def test_figures_of_several_targets_have_their_models_and_regimes(
+    table: Path, figure: str, models: set[str]
+) -> None:
+    done = gp_eval(
+        "simulate", table, "--paper", figure, "--seeds", 1, "--draws", 1,
+        "--targets", 2, "--n-max", 5, "--no-figures", "--json",
+        "-o", table.parent / figure,
+    )  # fmt: skip
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert {record["model"] for record in records} == models
+    assert {record["regime"] for record in records} == {
+        "low-correlation",
+        "high-correlation",
+    }
+    joint = next(r for r in records if r["model"] == "bayesame-multi")
+    assert joint["ewi_rmse"] is None
+
+
+@pytest.mark.parametrize("name", ["table2", "figure4", "figure5"])
+def test_variants_of_the_appendix_run_by_their_presets(table: Path, name: str) -> None:
+    outcome = gp_eval(
+        "simulate", table, "--paper", name, "--seeds", 1, "--draws", 1, "--targets", 2,
+        "--regime", "interpolation", "--reference-fraction", "0.5", "--n-max", 10,
+        "-o", table.parent / name, "--json", "--no-figures",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [r["model"] for r in records] == list(PRESETS[name].models)
+    # Each has results of its own: no two of them share a file.
+    assert len({r["rmse"]["0.2"] for r in records}) == len(records)

@@ -8,13 +8,16 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from gp_eval.cli.options import Paper
 from gp_eval.experiments import evaluation_weighted_rmse
 from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.figures import plot_summaries
+from gp_eval.experiments.presets import PRESETS
 from gp_eval.experiments.store import CellResult
 from gp_eval.experiments.summary import first_stop, summarise
 from gp_eval.experiments.tables import published_value, rmse_table
+from gp_eval.models.registry import check_options
 from gp_eval.stopping import StoppingRule
 
 N = 60
@@ -167,6 +170,26 @@ def test_table_sets_the_papers_figure_beside_ours_where_it_is_the_same() -> None
     assert "(" not in rows[1][1]
 
 
+def test_table_2_adds_batches_where_items_are_nearly_unique() -> None:
+    def published(model: str, regime: str) -> float | None:
+        cell = {"model": model, "regime": regime, "data": "benchpred_ifeval"}
+        return published_value(summarise([result(0, **cell)])[0])
+
+    row = [published(model, "interpolation") for model in PRESETS["table2"].models]
+    assert row == [49.53, 56.14, 49.99, 50.00, 56.71]
+    row = [published(model, "extrapolation") for model in PRESETS["table2"].models]
+    assert row == [58.08, 58.08, None, None, 60.52]
+    assert published("bayesame-batch5", "interpolation") is None
+
+
+@pytest.mark.parametrize("name", [paper.value for paper in Paper])
+def test_a_preset_is_made_of_models_and_options_that_there_are(name: str) -> None:
+    preset = PRESETS[name]
+    for model in preset.models:
+        check_options(model, preset.options.get(model, {}))
+    assert set(preset.options) <= set(preset.models)
+
+
 @pytest.mark.parametrize("baseline", [True, False])
 def test_figure_has_all_models_settings_and_rows(
     tmp_path: Path, baseline: bool
@@ -184,10 +207,22 @@ def test_figure_has_all_models_settings_and_rows(
     for text in (
         *models,
         "interpolation, 50% of references",
-        "RMSE x 100 at the stop (log scale)",
+        "coverage of the 95 % interval",
     ):
         assert f"<!-- {text} -->" in drawn
     assert ("gain over RS-Mean, dB" in drawn) is baseline
+    assert "no width was met by every run before the cut" in drawn
+    assert "at the stop (log scale)" not in drawn
+
+
+def test_figure_has_the_trade_off_where_runs_stop(tmp_path: Path) -> None:
+    summaries = summarise(
+        [result(seed) for seed in range(3)], widths=(10.0,), stable=10.0, window=1
+    )
+    assert summaries[0].stops[0].stopped == 1.0
+    _, svg = plot_summaries(summaries, tmp_path / "figure")
+    assert "<!-- RMSE x 100 at the stop (log scale) -->" in svg.read_text()
+    assert "before the cut" not in svg.read_text()
 
 
 def test_table_pools_targets_either_way() -> None:

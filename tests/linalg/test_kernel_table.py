@@ -125,7 +125,7 @@ def test_lean_table_of_all_our_kernels_equals_the_dense_one(
     options: dict, shared: bool
 ) -> None:
     x, kernel = phi()[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10]], ours(**options)
-    given = squared_distances(reference_kernel(), x) if shared else None
+    given = squared_distances(kernel, x) if shared else None
     lean = make_kernel_table(kernel, x, distances=given)
     assert isinstance(lean, ReferenceKernelTable)
     dense = DenseKernelTable(kernel, x)

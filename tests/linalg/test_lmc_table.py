@@ -14,7 +14,7 @@ from gp_eval.kernels import (
 )
 from gp_eval.linalg import DenseKernelTable, LMCTable, ReferenceKernelTable
 from gp_eval.linalg.kernel_table import squared_distances
-from gp_eval.linalg.lmc_table import shared_distances
+from gp_eval.linalg.lmc_table import shared_distances, shares_distances
 from gp_eval.settings import exact_inference
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -96,9 +96,9 @@ def test_any_kernels_and_ours_with_weights_of_references_side_by_side() -> None:
 
 def test_latents_without_weights_share_one_table_of_distances() -> None:
     x, w = phi(), torch.ones(4, dtype=torch.float64)
-    latents = [ReferenceScoreKernel(weights=w), *default_latents(2), RBFKernel()]
+    latents = [*default_latents(2), ReferenceScoreKernel(weights=w), RBFKernel()]
     table = LMCTable(varied(LMCKernel(latents, 2)), x)
-    weighted, smooth, rough, other = table.tables
+    smooth, rough, weighted, other = table.tables
     assert isinstance(weighted, ReferenceKernelTable)
     assert isinstance(smooth, ReferenceKernelTable)
     assert isinstance(rough, ReferenceKernelTable)
@@ -107,10 +107,22 @@ def test_latents_without_weights_share_one_table_of_distances() -> None:
     assert weighted.distances is not table.shared
 
 
+def test_latents_of_equal_weights_share_the_distances_under_them() -> None:
+    x, w = phi(), torch.tensor([0.5, 2.0, 1.0, 0.25], dtype=torch.float64)
+    table = LMCTable(varied(LMCKernel(default_latents(2, weights=w), 2)), x)
+    smooth, rough = table.tables
+    assert isinstance(smooth, ReferenceKernelTable)
+    assert isinstance(rough, ReferenceKernelTable)
+    assert smooth.distances is rough.distances is table.shared
+    expected = ((x.unsqueeze(1) - x).square() * w).sum(-1)
+    torch.testing.assert_close(table.shared, expected, rtol=1e-10, atol=1e-15)
+    other = ReferenceScoreKernel(weights=2.0 * w).double()
+    assert not shares_distances(table.kernel, other)
+
+
 def test_no_shared_distances_where_nobody_reads_them() -> None:
-    x, w = phi(), torch.ones(4, dtype=torch.float64)
-    for latent in (LinearKernel(), ReferenceScoreKernel(weights=w)):
-        assert shared_distances(LMCKernel([latent], 2).double(), x) is None
+    x = phi()
+    assert shared_distances(LMCKernel([LinearKernel()], 2).double(), x) is None
     found = shared_distances(LMCKernel([ReferenceMaternKernel()], 2).double(), x)
     assert found is not None
     assert torch.equal(found, squared_distances(ReferenceScoreKernel(), x))

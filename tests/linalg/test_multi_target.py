@@ -143,7 +143,7 @@ def test_latents_of_gpytorch_and_of_ours_mix_in_one_table() -> None:
     torch.testing.assert_close(table.shared, plain, **CLOSE)
     assert table.tables[1].distances is table.shared
     assert table.tables[2].distances is not table.shared
-    assert shared_distances(LMCKernel([weighted, RBFKernel()], 2), phi) is None
+    assert shared_distances(LMCKernel([RBFKernel()], 2), phi) is None
 
 
 def test_a_refresh_leaves_a_shallow_copy_of_the_table_alone() -> None:

@@ -8,6 +8,8 @@ from multi_target_oracle import MultiTargetProblem, make_multi_target_problem
 
 from gp_eval.acquisition import qAverageInformationGain, qPerformanceInformationGain
 from gp_eval.data import Buckets, References
+from gp_eval.kernels import default_latents
+from gp_eval.means import ReferenceMean
 from gp_eval.models import (
     BayesAME,
     MultiTargetBayesAME,
@@ -498,3 +500,53 @@ def test_training_that_cannot_be_is_refused_at_once(wrong: dict[str, float]) -> 
     )
     with pytest.raises(ValueError, match=next(iter(wrong))):
         MultiTargetBayesAME(references, n_targets=2, **wrong)
+
+
+def test_equal_weights_of_the_references_are_no_weights() -> None:
+    problem = problem_of()
+    size = len(problem.references.models)
+    plain, equal = make(problem), make(problem, weights=[0.3] * size)
+    for model in (plain, equal):
+        tell(model, problem, grid(problem, 0, 5))
+    assert list(equal.updates) == [6]
+    # The sum of weighted squares is another order of rounding, and training carries it.
+    same(plain, equal, rtol=1e-8)
+
+
+def test_weights_of_the_references_are_those_of_latents_and_mean_by_hand() -> None:
+    problem = problem_of()
+    weights = torch.tensor([0.5, 2.0, 0.0, 1.0, 0.25], dtype=torch.float64)
+    names = problem.references.models
+    assert len(names) == 5
+    weighted = make(problem, weights=weights.tolist())
+    kept = weights[[0, 1, 3, 4]]
+    references = problem.references.subset(models=[n for n in names if n != names[2]])
+    by_hand = MultiTargetBayesAME(
+        references,
+        n_targets=problem.n_targets,
+        steps=4,
+        latents=default_latents(problem.n_targets, weights=kept * 4 / kept.sum()),
+        mean_module=ReferenceMean(weights=kept / kept.sum()),
+    )
+    for model in (weighted, by_hand):
+        tell(model, problem, grid(problem, 0, 5))
+    same(weighted, by_hand, rtol=1e-10)
+    assert weighted.model.buckets.phi.shape[1] == 4
+    tell(weighted, problem, grid(problem, 5, 20))
+    belief = weighted.performance()
+    torch.testing.assert_close(belief.mean, problem.scores.mean(1), rtol=1e-12, atol=0)
+    assert belief.variance.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": [1.0]}, r"weights: expected one per reference \(5\), got 1"),
+        ({"weights": [0.0] * 5}, "weights: expected finite values >= 0, not all 0"),
+        ({"weights": [1.0] * 5, "latents": [RBFKernel()]}, "they make the latents"),
+        ({"weights": [1.0] * 5, "mean_module": ConstantMean()}, "they make the lat"),
+    ],
+)
+def test_weights_that_cannot_be_used(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(problem_of(), **options)

@@ -4,7 +4,9 @@ import pytest
 import torch
 from oracles import Problem
 
+from gp_eval.acquisition import BatchSelection
 from gp_eval.models import (
+    BayesAME,
     Performance,
     make_model,
     model_names,
@@ -37,6 +39,17 @@ def test_a_third_party_registers_in_one_line(
     assert float(made.performance().mean) == pytest.approx(0.7)
     with pytest.raises(ValueError, match="'constant' is registered already"):
         register_model("constant", Constant)
+
+
+@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("lookahead", [False, True])
+def test_names_of_batches_are_the_options_of_bayesame(
+    problem: Problem, size: int, lookahead: bool
+) -> None:
+    name = f"bayesame-batch{size}" + ("-lookahead" if lookahead else "")
+    made = make_model(name, problem.references, margin=problem.n_items)
+    assert isinstance(made, BayesAME)
+    assert made.batch_selection == BatchSelection(size, lookahead)
 
 
 def test_interval_of_a_performance() -> None:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 from lmc_objectives import at_present, fused, kinds, likelihood, literal, setting
-from lmc_oracles import correlation
+from lmc_oracles import correlation, varied
 
 from gp_eval.errors import NotPositiveDefiniteError
+from gp_eval.kernels import LMCKernel, default_latents
 from gp_eval.linalg.kernel_table import squared_distances
 from gp_eval.optim import PairScores, make_lmc_objective
 from gp_eval.optim.lmc_objective import AutogradLMCObjective, ClosedFormLMCObjective
@@ -91,6 +92,24 @@ def test_closed_form_equals_autograd(n_targets: int, n_latents: int) -> None:
         other, slope = auto(point)
         torch.testing.assert_close(value, other, rtol=1e-10, atol=0)
         torch.testing.assert_close(gradient, slope, rtol=1e-10, atol=1e-10)
+
+
+def test_closed_form_of_latents_that_share_their_weights_equals_autograd() -> None:
+    data = setting(3)
+    weights = torch.tensor([0.2, 1.8, 0.5, 1.5], dtype=torch.float64)
+    kernel = varied(LMCKernel(default_latents(3, weights=weights), 3))
+    noise = likelihood()
+    closed = make_lmc_objective(kernel, noise, data.phi, data.pairs)
+    assert isinstance(closed, ClosedFormLMCObjective)
+    auto = AutogradLMCObjective(kernel, noise, data.phi, data.pairs)
+    value, gradient = closed(at_present(closed))
+    other, slope = auto(at_present(closed))
+    torch.testing.assert_close(value, other, rtol=1e-10, atol=0)
+    torch.testing.assert_close(gradient, slope, rtol=1e-10, atol=1e-10)
+    plain = make_lmc_objective(
+        varied(LMCKernel(default_latents(3), 3)), noise, data.phi, data.pairs
+    )
+    assert abs(float(plain(at_present(closed))[0] - value)) > 1e-3
 
 
 def test_closed_form_gradient_by_finite_differences() -> None:

@@ -13,13 +13,15 @@ from gp_eval.likelihoods import BucketGaussianLikelihood
 from gp_eval.optim import make_lmc_objective
 from gp_eval.optim.lmc_objective import AutogradLMCObjective, ClosedFormLMCObjective
 
+WEIGHTS = torch.tensor([0.2, 0.0, 0.5, 0.3])
+
 
 @pytest.mark.parametrize(
     ("n_targets", "latents"),
     [
         (3, custom_latents()),
         (2, [RBFKernel(), ReferenceScoreKernel()]),
-        (2, [ReferenceMaternKernel(weights=torch.tensor([0.2, 0.0, 0.5, 0.3]))]),
+        (2, [ReferenceScoreKernel(), ReferenceMaternKernel(weights=WEIGHTS)]),
         (2, [ReferenceScoreKernel(beta_constraint=GreaterThan(0.1))]),
     ],
 )

@@ -27,7 +27,8 @@ def simulate_multi_target(
     """Curves of ``T`` targets that are evaluated jointly.
 
     All targets are read after every round of ``T`` evaluations, so that ``n`` is the
-    number of evaluations a target, on average where targets are drawn.
+    number of evaluations a target, on average where targets are drawn. Before the last
+    of the initial items the model is not trained, and the curves are NaN.
 
     Args:
         build: Makes a fresh model of so many targets.
@@ -38,16 +39,16 @@ def simulate_multi_target(
     """
     n_targets = scores.shape[0]
     never = StoppingRule(width=torch.finfo(torch.float64).tiny)
-    loop = MultiTargetLoop(
-        build(references, n_targets), references, stop=never, order=order
-    )
+    model = build(references, n_targets)
+    loop = MultiTargetLoop(model, references, stop=never, order=order)
     rows, beliefs = scores.tolist(), []
     for _ in range(n_max):
         for _ in range(n_targets):
             target, item = loop.ask()[0]
             loop.tell(target, item, rows[target][item])
         beliefs.append(loop.performance())
-    return Curves(
-        torch.stack([belief.mean for belief in beliefs], dim=1).cpu(),
-        torch.stack([belief.variance for belief in beliefs], dim=1).cpu(),
-    )
+    mean = torch.stack([belief.mean for belief in beliefs], dim=1).cpu()
+    variance = torch.stack([belief.variance for belief in beliefs], dim=1).cpu()
+    untrained = slice(0, max(model.initial_items - 1, 0))
+    mean[:, untrained] = variance[:, untrained] = torch.nan
+    return Curves(mean, variance)
