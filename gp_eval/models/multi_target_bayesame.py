@@ -24,7 +24,12 @@ from gp_eval.models.hyperparameters import (
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.multi_target_checks import check_design, check_training
-from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
+from gp_eval.models.protocol import (
+    Hyperparameters,
+    LeaveOneOut,
+    Performance,
+    check_batch,
+)
 from gp_eval.models.weighted_prior import references_that_count
 from gp_eval.optim import Fit, Progress, fit_adamw, make_lmc_objective, step_schedule
 
@@ -191,6 +196,17 @@ class MultiTargetBayesAME:
         """Bucket of each item, shape ``N``: what the model cannot tell apart."""
         return self.model.buckets.item_bucket.cpu()
 
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Posterior of sums of scores with weights ``m x N``, ``T x m``."""
+        return Performance(*self.model.weighted_sums(weights))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as all others, of all targets, predict it."""
+        points = torch.tensor(self.model.evaluated, dtype=torch.long)
+        n_items = self.model.n_items
+        rows = torch.stack([points % n_items, points // n_items], dim=-1)
+        return LeaveOneOut(rows, *self.model.leave_one_out())
+
     def save(self, path: str | Path) -> None:
         """Write parameters and scores, with the fingerprint of the references."""
         save_model(path, self.model, self.updates, fingerprint=self._fingerprint)
@@ -207,7 +223,7 @@ class MultiTargetBayesAME:
     # Hyperparameters
 
     def _first_update(self) -> int | None:
-        """The n at which the last target got as many scores as initial items."""
+        """The n at which the last target got its initial items, or :meth:`begin`."""
         if not self.initial_items:
             return 0
         if self._began is None and self.model.n >= self.initial_items * self.n_targets:
@@ -218,6 +234,15 @@ class MultiTargetBayesAME:
                     self._began = n
                     break
         return self._began
+
+    def begin(self) -> None:
+        """Train for the first time with fewer scores than initial items, if need be.
+
+        Where there is no score at all, that waits for the first one.
+        """
+        if self._first_update() is None:
+            self._began = max(self.model.n, 1)
+            self._update_if_due()
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these hyperparameters at the given ``n`` instead of training."""

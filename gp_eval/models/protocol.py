@@ -14,9 +14,12 @@ from torch import Tensor
 
 __all__ = [
     "Hyperparameters",
+    "LeaveOneOut",
     "MultiTargetModel",
     "Performance",
     "PerformanceModel",
+    "SupportsBegin",
+    "SupportsItemBelief",
     "SupportsRefit",
     "SupportsScoreCheck",
     "as_items",
@@ -101,6 +104,51 @@ class MultiTargetModel(Protocol):
         The model it reads has a ``lookahead``, see
         :class:`~gp_eval.acquisition.select.SupportsLookahead`.
         """
+
+
+@runtime_checkable
+class SupportsBegin(Protocol):
+    """A model of several targets that is first trained on the initial items.
+
+    Such a model counts scores, and cannot know of initial items that were skipped.
+    """
+
+    def begin(self) -> None:
+        """There are no more initial items to wait for; again it changes nothing."""
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """What a model predicts for each evaluated score from all the others.
+
+    Attributes:
+        items: The evaluated items, shape ``n``, in their order; with several targets
+            rows ``[item, target]``, ``n x 2``.
+        mean: Predictive means, shape ``n``, in score units.
+        variance: Predictive variances, shape ``n``, with the noise of the score.
+    """
+
+    items: Tensor
+    mean: Tensor
+    variance: Tensor
+
+
+@runtime_checkable
+class SupportsItemBelief(Protocol):
+    """A model with a joint belief about the scores of all items.
+
+    A report reads from it what no belief about the mean alone can say: scores of
+    groups, and which items were a surprise.
+    """
+
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Belief about sums of scores with weights ``m x N``.
+
+        Means and variances of shape ``m``, with several targets ``T x m``.
+        """
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as the others predict it, with the present model."""
 
 
 @runtime_checkable
