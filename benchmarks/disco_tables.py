@@ -83,10 +83,12 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _cell(row: dict[Any, Any]) -> str:
-    text = (
-        f"{100 * row['mae']:.2f}±{100 * row['mae_sd_splits']:.2f} / "
-        f"{row['spearman']:.3f}±{row['spearman_sd_splits']:.3f}"
+    # A single split has no deviation, and predictions that all tie have no rank.
+    mae, mae_sd, rank, rank_sd = (
+        float("nan") if row[name] is None else float(row[name])
+        for name in ("mae", "mae_sd_splits", "spearman", "spearman_sd_splits")
     )
+    text = f"{100 * mae:.2f}±{100 * mae_sd:.2f} / {rank:.3f}±{rank_sd:.3f}"
     return text if pd.isna(row["coverage"]) else f"{text} ({row['coverage']:.2f})"
 
 

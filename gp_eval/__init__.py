@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         register_model,
     )
     from gp_eval.multi_target_loop import MultiTargetLoop
+    from gp_eval.report.build import build_report
+    from gp_eval.report.write import write_report
     from gp_eval.session import MultiTargetSession, Session, open_session
     from gp_eval.settings import exact_inference
     from gp_eval.stopping import StoppingRule
@@ -72,6 +74,7 @@ _HOMES = {
     "SequentialMultiTargetModel": "models",
     "Session": "session",
     "StoppingRule": "stopping",
+    "build_report": "report.build",
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
@@ -81,6 +84,7 @@ _HOMES = {
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
     "weights_from_metadata": "data",
+    "write_report": "report.write",
 }
 
 __all__ = [
@@ -110,6 +114,7 @@ __all__ = [
     "SequentialMultiTargetModel",
     "Session",
     "StoppingRule",
+    "build_report",
     "compare",
     "evaluate",
     "exact_inference",
@@ -119,6 +124,7 @@ __all__ = [
     "qPerformanceInformationGain",
     "register_model",
     "weights_from_metadata",
+    "write_report",
 ]
 
 

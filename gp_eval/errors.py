@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "DataError",
+    "DriverError",
     "GpEvalError",
     "MissingDependencyError",
     "NotPositiveDefiniteError",
@@ -39,6 +40,10 @@ class StateMismatchError(GpEvalError):
 
 class SessionLockedError(GpEvalError):
     """A session that another process has open for writing."""
+
+
+class DriverError(GpEvalError):
+    """A tool that cannot be driven, or that failed; what was scored is told."""
 
 
 class MissingDependencyError(GpEvalError, ImportError):

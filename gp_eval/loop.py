@@ -34,10 +34,12 @@ class Result:
         n: Evaluated items.
         N: Items of the benchmark.
         stop_reason: ``"converged"`` (both conditions hold), ``"max_items"`` (the
-            budget is spent), ``"complete"`` (nothing is left), or ``None``.
+            budget is spent), ``"complete"`` (nothing is left; what was skipped stays
+            unobserved), or ``None``.
         items: Evaluated items in their order.
         estimates: Estimate after each item.
         widths: Width of the 95 % interval after each item.
+        stopped_at: ``n`` at which it stopped; later scores are taken in as well.
     """
 
     target: str
@@ -50,6 +52,7 @@ class Result:
     items: list[str] = field(repr=False)
     estimates: list[float] = field(repr=False)
     widths: list[float] = field(repr=False)
+    stopped_at: int | None = None
 
     @property
     def width(self) -> float:
@@ -62,7 +65,8 @@ class EvaluationLoop:
 
     Items asked and not yet told are pending: they are never asked again, and the next
     choice is made as if they were evaluated already. Until the next hyperparameter
-    update ``ask(q)`` therefore equals ``q`` single asks.
+    update ``ask(q)`` therefore equals ``q`` single asks. Items that cannot be evaluated
+    are skipped: they count among the ``N`` and stay unobserved.
 
     Args:
         model: The belief about the target.
@@ -93,10 +97,12 @@ class EvaluationLoop:
         self._available = torch.ones(n_items, dtype=torch.bool)
         self.n_items = n_items
         self.pending: dict[int, None] = {}
+        self.skipped: dict[int, None] = {}
         self.scores: dict[int, float] = {}
         self.estimates: list[float] = []
         self.widths: list[float] = []
         self.stop_reason: StopReason | None = None
+        self.stopped_at: int | None = None
         self._assess()
 
     @property
@@ -116,9 +122,7 @@ class EvaluationLoop:
             return []
         acquisition = self.model.acquisition()
         if acquisition is None:
-            free = (
-                i for i in self._order if i not in self.scores and i not in self.pending
-            )
+            free = (i for i in self._order if self._available[i])
             chosen = list(islice(free, q))
         else:
             chosen = self._select(acquisition, q)
@@ -158,12 +162,27 @@ class EvaluationLoop:
         value = torch.tensor([score], dtype=torch.float64)
         self.model.condition(torch.tensor([item]), value)
         self.pending.pop(item, None)
+        self.skipped.pop(item, None)
         self._available[item] = False
         self.scores[item] = score
         self._assess()
 
+    def skip(self, item: int) -> None:
+        """Leave an item without a score unobserved for good, unless one is told."""
+        self.pending.pop(item, None)
+        self._available[item] = False
+        self.skipped[item] = None
+        if not self.done and self._nothing_left():
+            self._stop("complete")
+
+    def _nothing_left(self) -> bool:
+        return self.n + len(self.skipped) == self.n_items
+
+    def _stop(self, reason: StopReason) -> None:
+        self.stop_reason, self.stopped_at = reason, self.n
+
     def _left_to_ask(self) -> int:
-        budget = self.n_items
+        budget = self.n_items - len(self.skipped)
         if self.stop.max_items is not None:
             budget = min(budget, self.stop.max_items)
         return budget - self.n - len(self.pending)
@@ -183,12 +202,12 @@ class EvaluationLoop:
         self.widths.append(self.width)
         if self.done:
             return
-        if self.n == self.n_items:
-            self.stop_reason = "complete"
+        if self._nothing_left():
+            self._stop("complete")
         elif self.stop.met(self.estimates, self.width, batch=self.per_iteration):
-            self.stop_reason = "converged"
+            self._stop("converged")
         elif self.stop.max_items is not None and self.n >= self.stop.max_items:
-            self.stop_reason = "max_items"
+            self._stop("max_items")
 
     def result(self, target: str, items: tuple[str, ...]) -> Result:
         """Where the run stands, with the given item ids."""
@@ -203,6 +222,7 @@ class EvaluationLoop:
             items=[items[i] for i in self.scores],
             estimates=list(self.estimates),
             widths=list(self.widths),
+            stopped_at=self.stopped_at,
         )
 
 

@@ -14,7 +14,7 @@ from gp_eval.acquisition import qAverageInformationGain
 from gp_eval.acquisition.select import best_candidate
 from gp_eval.data import References
 from gp_eval.loop import Result, StopReason
-from gp_eval.models.protocol import MultiTargetModel, Performance
+from gp_eval.models.protocol import MultiTargetModel, Performance, SupportsBegin
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["MultiTargetLoop"]
@@ -45,6 +45,7 @@ class MultiTargetLoop:
 
     Attributes:
         pending (dict): Pairs ``(target, item)`` asked and not told, in that order.
+        skipped (dict): Pairs that cannot be evaluated and stay unobserved.
         scores (list): Scores by item, one dictionary a target.
         stop_reasons (list): Why each target stopped, ``None`` while it runs.
     """
@@ -77,8 +78,10 @@ class MultiTargetLoop:
         self._free = torch.ones(self.n_targets, self.n_items, dtype=torch.bool)
         self._turn = 0
         self.pending: dict[tuple[int, int], None] = {}
+        self.skipped: dict[tuple[int, int], None] = {}
         self.scores: list[dict[int, float]] = [{} for _ in range(self.n_targets)]
         self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
+        self._stopped_at: list[int | None] = [None] * self.n_targets
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._untrained = [0] * self.n_targets
@@ -119,12 +122,15 @@ class MultiTargetLoop:
             self._turn = (target + 1) % self.n_targets
 
     def initial_left(self) -> int:
-        """Scores of initial items that running targets lack.
+        """Initial items of running targets that are neither told nor skipped.
 
         Before that is 0 the model is not trained, and its estimates mean nothing.
         """
-        running = [self.scores[target] for target in self._running()]
-        return sum(i not in scores for scores in running for i in self._initial)
+        return sum(
+            item not in self.scores[target] and (target, item) not in self.skipped
+            for target in self._running()
+            for item in self._initial
+        )
 
     def _next_initial(self, q: int) -> list[tuple[int, int]]:
         """Initial items not asked yet, item by item over all running targets."""
@@ -224,9 +230,13 @@ class MultiTargetLoop:
 
     def _room(self, target: int) -> int:
         """How many more items may be asked of a target."""
-        budget = min(self.n_items, self.stop.max_items or self.n_items)
+        left = self.n_items - self._n_skipped(target)
+        budget = min(left, self.stop.max_items or left)
         waiting = sum(1 for t, _ in self.pending if t == target)
         return max(0, budget - len(self.scores[target]) - waiting)
+
+    def _n_skipped(self, target: int) -> int:
+        return sum(1 for t, _ in self.skipped if t == target)
 
     # Telling
 
@@ -235,20 +245,48 @@ class MultiTargetLoop:
         row = torch.tensor([[item, target]])
         self.model.condition(row, torch.tensor([score], dtype=torch.float64))
         self.pending.pop((target, item), None)
+        self.skipped.pop((target, item), None)
         self._free[target, item] = False
         self.scores[target][item] = score
+        self._begin_if_due()
         belief = self.model.performance()
         width = float(belief.width()[target])
         self._estimates[target].append(float(belief.mean[target]))
         self._widths[target].append(width)
         if self.initial_left():
             self._untrained[target] = len(self._estimates[target])
-        if self.stop_reasons[target] is None:
-            self.stop_reasons[target] = self._reason(target, width)
+        reason = self._reason(target, width)
+        if self.stop_reasons[target] is None and reason is not None:
+            self._stop(target, reason)
+
+    def skip(self, target: int, item: int) -> None:
+        """Leave a pair without a score unobserved for good, unless one is told."""
+        self.pending.pop((target, item), None)
+        self._free[target, item] = False
+        self.skipped[target, item] = None
+        if self.stop_reasons[target] is None and self._nothing_left(target):
+            self._stop(target, "complete")
+        self._begin_if_due()
+
+    def _begin_if_due(self) -> None:
+        """Tell a model that counts scores when the initial items are dealt with.
+
+        Where one was skipped it would wait for a score that never comes.
+        """
+        if isinstance(self.model, SupportsBegin) and not self.initial_left():
+            self.model.begin()
+
+    def _nothing_left(self, target: int) -> bool:
+        n = len(self.scores[target]) + self._n_skipped(target)
+        return n == self.n_items
+
+    def _stop(self, target: int, reason: StopReason) -> None:
+        self.stop_reasons[target] = reason
+        self._stopped_at[target] = len(self.scores[target])
 
     def _reason(self, target: int, width: float) -> StopReason | None:
         n = len(self.scores[target])
-        if n == self.n_items:
+        if self._nothing_left(target):
             return "complete"
         # Estimates mean nothing before the first training.
         estimates = self._estimates[target][self._untrained[target] :]
@@ -274,6 +312,7 @@ class MultiTargetLoop:
                 items=[items[i] for i in self.scores[t]],
                 estimates=list(self._estimates[t]),
                 widths=list(self._widths[t]),
+                stopped_at=self._stopped_at[t],
             )
             for t, name in enumerate(targets)
         ]

@@ -26,3 +26,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real score matrices at {folder}; set GP_EVAL_SHARED")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_samples() -> Path:
+    """The folder of real log files, which is not part of the repository."""
+    folder = SHARED / "samples"
+    if not folder.is_dir():
+        pytest.skip(f"no log samples at {folder}; set GP_EVAL_SHARED")
+    return folder

@@ -124,9 +124,11 @@ def test_late_and_unasked_scores_are_taken() -> None:
     assert 7 not in made.ask(1)
     made.tell(8, 0.2)
     assert made.done
+    assert made.stopped_at == 2
     made.tell(9, 0.3)
     assert made.n == 3
     assert made.stop_reason == "max_items"
+    assert made.result("t", problem.references.items).stopped_at == 2
 
 
 def test_evaluate_runs_a_target_by_item_ids() -> None:

@@ -311,12 +311,17 @@ def test_a_target_stops_when_both_conditions_hold_and_not_before() -> None:
     for target, result in enumerate(made.results(["a", "b", "c"], list("x" * SIZE))):
         assert made.stop_reasons[target] == result.stop_reason == "converged"
         assert 3 <= result.n < SIZE
+        assert result.stopped_at == result.n
         # Two initial items; the last target's second one brings the first training.
         untrained = (2, 2, 1)[target]
         for n in range(untrained + 1, result.n + 1):
             met = stop.met(result.estimates[untrained:n], result.widths[n - 1])
             assert met == (n == result.n)
         assert result.n >= untrained + stop.window
+    at = made.results(["a", "b", "c"], list("x" * SIZE))[1].stopped_at
+    tell(made, problem, [(1, i) for i in range(SIZE) if i not in made.scores[1]][:2])
+    late = made.results(["a", "b", "c"], list("x" * SIZE))[1]
+    assert (late.stopped_at, late.n) == (at, at + 2)
 
 
 def test_a_target_that_has_stopped_gets_no_more_items_and_informs_the_others() -> None:

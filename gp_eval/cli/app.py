@@ -36,7 +36,9 @@ from gp_eval.cli.options import (
     option,
     stopping_rule,
 )
-from gp_eval.cli.session_commands import ask, start, status, tell
+from gp_eval.cli.refs_commands import refs_app
+from gp_eval.cli.run_commands import run_app
+from gp_eval.cli.session_commands import ask, report, start, status, tell
 from gp_eval.errors import GpEvalError
 
 __all__ = ["app", "main"]
@@ -47,10 +49,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-refs_app = typer.Typer(
-    help="Tables of reference scores: what earlier models scored.", no_args_is_help=True
-)
 app.add_typer(refs_app, name="refs")
+app.add_typer(run_app, name="run")
 disco_app = typer.Typer(
     help="Choose items once, run later models on them, predict their full scores.",
     no_args_is_help=True,
@@ -108,19 +108,7 @@ def demo(
     )
 
 
-@refs_app.command("show")
-def refs_show(
-    path: Annotated[Path, typer.Argument(help="A .npz, .parquet or wide .csv table.")],
-    duplicate_models: DuplicatesOption = DuplicateModels.error,
-    json: Json = False,
-) -> None:
-    """Show what a reference table holds."""
-    from gp_eval.cli.refs import show_references
-
-    show_references(path, duplicate_models=duplicate_models.value, as_json=json)
-
-
-for command in (start, ask, tell, status):
+for command in (start, ask, tell, status, report):
     app.command()(command)
 for of_disco in (fit, select, predict, experiment, factors, calibration, cost):
     disco_app.command()(of_disco)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gp_eval.cli.output import note, print_json, print_table
-from gp_eval.cli.sessions import note_untrained
+from gp_eval.cli.standing import note_untrained
 from gp_eval.comparison import Comparison, Difference, compare, independent_variance
 from gp_eval.data.validation import some
 from gp_eval.errors import DataError, GpEvalError, StateMismatchError

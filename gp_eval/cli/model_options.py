@@ -20,6 +20,7 @@ from gp_eval.models.registry import check_options, model_factory
 
 __all__ = ["check_values", "metadata_weights", "parse_options", "read_weights"]
 
+_DATE = r"\d{4}-\d{2}-\d{2}"
 _TYPES = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
 
@@ -112,7 +113,8 @@ def metadata_weights(path: Path, row: str, references: References) -> list[float
             f"{some(frame.index.tolist())}"
         )
     _check_rows("--metadata", path, frame, references)
-    target = {str(column): value for column, value in frame.loc[row].items()}
+    frame = frame.apply(_as_dates)
+    target = {str(column): frame.at[row, column] for column in frame.columns}
     return weights_from_metadata(frame, target, models=references.models)
 
 
@@ -124,6 +126,15 @@ def _read(path: Path) -> pd.DataFrame:
         raise DataError(f"cannot read {str(path)!r}: {error}") from error
     as_ids(f"{str(path)!r}", frame.index.tolist())
     return frame
+
+
+def _as_dates(column: pd.Series) -> pd.Series:
+    """A column of texts that are all ISO dates as dates; any other as it is."""
+    known = column.dropna()
+    texts = known.map(lambda value: isinstance(value, str)).all()
+    if known.empty or not (texts and known.str.match(_DATE).all()):
+        return column
+    return pd.to_datetime(column, format="ISO8601", errors="raise")
 
 
 def _check_rows(

@@ -47,6 +47,8 @@ class Form(StrEnum):
     ids = "ids"
     json = "json"
     csv = "csv"
+    lm_eval = "lm-eval"
+    inspect = "inspect"
 
 
 class Missing(StrEnum):

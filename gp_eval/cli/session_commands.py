@@ -1,4 +1,4 @@
-"""Flags of ``gp-eval start | ask | tell | status``."""
+"""Flags of ``gp-eval start | ask | tell | status | report``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from gp_eval.cli.options import (
     option,
     stopping_rule,
 )
+from gp_eval.cli.refs_build import OnError
 
-__all__ = ["ask", "start", "status", "tell"]
+__all__ = ["ask", "report", "start", "status", "tell"]
 
 
 def start(
@@ -130,12 +131,18 @@ def ask(
     pending: Annotated[
         bool, typer.Option("--pending", help="Print what was asked and not told.")
     ] = False,
+    task: Annotated[
+        str | None,
+        option("task", "Task for a harness, if the references name none."),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Print the next items to evaluate; nothing once the run has stopped."""
     from gp_eval.cli.sessions import ask_items
 
-    raise typer.Exit(ask_items(run, n, form=form.value, pending=pending, strict=strict))
+    raise typer.Exit(
+        ask_items(run, n, form=form.value, pending=pending, task=task, strict=strict)
+    )
 
 
 def tell(
@@ -145,20 +152,45 @@ def tell(
     ] = None,
     source: Annotated[
         str | None,
-        option("from", "File of scores (.csv, .json, .jsonl), - for stdin.", "--from"),
+        option(
+            "from",
+            "Log, or file of scores (.csv, .json, .jsonl), - for stdin.",
+            "--from",
+        ),
     ] = None,
     # No variable: GP_EVAL_TARGET names the targets of a session, this is one of them.
     target: Annotated[
         str | None,
         typer.Option("--target", help="Whose scores they are, of several targets."),
     ] = None,
+    metric: Annotated[
+        str | None, option("metric", "Metric in a log. [default: of the references]")
+    ] = None,
+    filter: Annotated[
+        str | None, option("filter", "Filter in a log. [default: of the references]")
+    ] = None,
+    log_model: Annotated[
+        str | None, option("log-model", "Model, if a log holds several.")
+    ] = None,
+    on_error: Annotated[
+        OnError, option("on-error", "Failed items of a log; skip leaves them pending.")
+    ] = OnError.skip,
 ) -> None:
     """Record scores: all of them, or none if one is wrong."""
-    from gp_eval.cli.sessions import tell_scores
+    from gp_eval.cli.telling import tell_scores
 
     if bool(scores) == bool(source):
         raise typer.BadParameter("give either ITEM=SCORE arguments or --from FILE")
-    tell_scores(run, scores or [], source, target=target)
+    tell_scores(
+        run,
+        scores or [],
+        source,
+        target=target,
+        metric=metric,
+        filter=filter,
+        log_model=log_model,
+        on_error=on_error.value,
+    )
 
 
 def status(run: Run, json: Json = False, strict: Strict = False) -> None:
@@ -166,3 +198,21 @@ def status(run: Run, json: Json = False, strict: Strict = False) -> None:
     from gp_eval.cli.sessions import show_status
 
     raise typer.Exit(show_status(run, as_json=json, strict=strict))
+
+
+def report(
+    run: Run,
+    output: Annotated[
+        list[Path],
+        # No variable: GP_EVAL_OUTPUT is one file, these are any number.
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write (.html, .json, .md, .png); may be repeated.",
+        ),
+    ],
+) -> None:
+    """Write a report of the session as it stands."""
+    from gp_eval.cli.report import report_run
+
+    report_run(run, output)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_eval.cli.forms import print_asked
 from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
-from gp_eval.cli.scores import for_targets, parse_pairs, read_scores
+from gp_eval.cli.standing import (
+    BUDGET_SPENT,
+    fell_short,
+    note_untrained,
+    pending_counts,
+    record,
+    skipped_counts,
+)
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.loop import Result
@@ -21,16 +26,12 @@ from gp_eval.stopping import StoppingRule
 
 __all__ = [
     "ask_items",
-    "note_untrained",
+    "create_session",
     "show_status",
     "start_session",
-    "tell_scores",
 ]
 
-_BUDGET_SPENT = 3
-
 AnySession = Session | MultiTargetSession
-Pair = tuple[str, str]  # target and item
 
 
 def start_session(
@@ -66,10 +67,7 @@ def start_session(
         options["weights"] = read_weights(weights, references)
     elif metadata is not None:
         options["weights"] = metadata_weights(*metadata, references)
-    if model is None:
-        model = "bayesame" if len(targets) == 1 else "bayesame-multi"
-    check_values(model, options)
-    with _create(
+    with create_session(
         run, references, targets, model=model, options=options, stop=stop, seed=seed
     ):
         note(
@@ -78,17 +76,20 @@ def start_session(
         )
 
 
-def _create(
+def create_session(
     run: Path,
     references: References,
     targets: Sequence[str],
     *,
-    model: str,
-    options: Mapping[str, Any],
+    model: str | None,
+    options: Mapping[str, Any] | None = None,
     stop: StoppingRule,
     seed: int,
 ) -> AnySession:
     """A session of one target, unless there are several or the model is of several."""
+    if model is None:
+        model = "bayesame" if len(targets) == 1 else "bayesame-multi"
+    check_values(model, options or {})
     if len(targets) == 1 and not takes_targets(model):
         return Session.create(
             run,
@@ -110,7 +111,9 @@ def _create(
     )
 
 
-def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> int:
+def ask_items(
+    run: Path, n: int, *, form: str, pending: bool, task: str | None, strict: bool
+) -> int:
     """Print items, or pairs of target and item; returns the exit code."""
     with (
         training_progress() as progress,
@@ -118,8 +121,14 @@ def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> i
     ):
         asked = session.pending if pending else session.ask(n)
         results, waiting = session.estimates(), len(session.pending)
-        short = strict and _fell_short(results, session.config.stop)
-    _print_asked(asked, form, pairs=isinstance(session, MultiTargetSession))
+        short = strict and fell_short(results, session.config.stop)
+    print_asked(  # now that no bar is shown, which would take stdout to itself
+        asked,
+        form,
+        pairs=isinstance(session, MultiTargetSession),
+        references=session.references,
+        task=task,
+    )
     if not asked and not pending:
         note(
             f"stopped: {_reasons(results)}"
@@ -127,53 +136,7 @@ def ask_items(run: Path, n: int, *, form: str, pending: bool, strict: bool) -> i
             else f"nothing to ask before {waiting} pending items are told "
             f"(gp-eval ask {run} --pending)"
         )
-    return _BUDGET_SPENT if short else 0
-
-
-def _print_asked(asked: Sequence[str | Pair], form: str, *, pairs: bool) -> None:
-    """What was asked, in the wanted form."""
-    columns = ["target", "item"] if pairs else ["item"]
-    rows = [(one,) if isinstance(one, str) else one for one in asked]
-    if form == "json":
-        named = [dict(zip(columns, row, strict=True)) for row in rows]
-        print(json.dumps(named if pairs else asked))
-    elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([columns, *rows])
-    else:
-        for row in rows:
-            print("\t".join(row))
-
-
-def tell_scores(
-    run: Path, words: Sequence[str], source: str | None, *, target: str | None
-) -> None:
-    """Record scores given as arguments or in a file."""
-    given = parse_pairs(words) if source is None else read_scores(source)
-    with (
-        training_progress() as progress,
-        open_session(run, progress=progress) as session,
-    ):
-        scores = for_targets(given, session.targets, target)
-        _tell(session, scores)
-        note_untrained(session)
-        results = session.estimates()
-    told = {name for name, _ in scores}
-    note(f"{len(scores)} told")
-    for result in results:
-        if result.target in told:
-            note(
-                f"{result.target}: n = {result.n} of {result.N}, estimate "
-                f"{result.mean:.4f} [{result.low:.4f}, {result.high:.4f}]"
-                + (f", stopped: {result.stop_reason}" if result.stop_reason else "")
-            )
-
-
-def _tell(session: AnySession, scores: Mapping[Pair, float]) -> None:
-    if isinstance(session, MultiTargetSession):
-        session.tell_all(scores)
-    else:
-        session.tell_all({item: score for (_, item), score in scores.items()})
+    return BUDGET_SPENT if short else 0
 
 
 def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
@@ -183,57 +146,25 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
         open_session(run, read_only=True, progress=progress) as session,
     ):
         results = session.estimates()
-        waiting = _waiting(session)
+        waiting, skipped = pending_counts(session), skipped_counts(session)
         note_untrained(session)
-        short = strict and _fell_short(results, session.config.stop)
+        short = strict and fell_short(results, session.config.stop)
     if as_json:
         for result in results:
-            print_json(_record(result, waiting[result.target]))
+            name = result.target
+            print_json(record(result, pending=waiting[name], skipped=skipped[name]))
     else:
         print_table(
             ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
             [_row(result, waiting[result.target]) for result in results],
         )
+        if total := sum(skipped.values()):
+            note(f"{total} items skipped: they count among the N and stay unobserved")
         note(
             "Estimated mean over these items for this model; the interval is a "
             "posterior credible interval and covers neither re-runs nor other items."
         )
-    return _BUDGET_SPENT if short else 0
-
-
-def note_untrained(session: AnySession) -> None:
-    """Say so where the numbers are those of a model that has learned nothing yet."""
-    left = session.initial_left if isinstance(session, MultiTargetSession) else 0
-    if left:
-        note(
-            f"Not trained yet: the estimates mean nothing before {left} more scores of "
-            "the initial items are told."
-        )
-
-
-def _waiting(session: AnySession) -> dict[str, int]:
-    """Number of pending items of each target."""
-    if isinstance(session, Session):
-        return {session.targets[0]: len(session.pending)}
-    counts = dict.fromkeys(session.targets, 0)
-    for target, _ in session.pending:
-        counts[target] += 1
-    return counts
-
-
-def _record(result: Result, pending: int) -> dict[str, Any]:
-    return {
-        "target": result.target,
-        "estimate": result.mean,
-        "low": result.low,
-        "high": result.high,
-        "width": result.width,
-        "n": result.n,
-        "N": result.N,
-        "pending": pending,
-        "done": result.stop_reason is not None,
-        "stop_reason": result.stop_reason,
-    }
+    return BUDGET_SPENT if short else 0
 
 
 def _row(result: Result, pending: int) -> list[str]:
@@ -252,10 +183,3 @@ def _reasons(results: Sequence[Result]) -> str:
     if len(results) == 1:
         return str(results[0].stop_reason)
     return ", ".join(f"{result.target}: {result.stop_reason}" for result in results)
-
-
-def _fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
-    return any(
-        result.stop_reason == "max_items" and result.width > stop.width
-        for result in results
-    )

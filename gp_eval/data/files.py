@@ -66,7 +66,7 @@ def read_references(
 
 def write_references(references: References, path: Path) -> None:
     """Write a reference table in one atomic step; the suffix gives the format."""
-    writers = {".npz": _to_npz, ".parquet": _to_parquet}
+    writers = {".npz": _to_npz, ".parquet": _to_parquet, ".csv": _to_csv}
     if path.suffix not in writers:
         raise DataError(f"path: expected one of {list(writers)}, got {str(path)!r}")
     atomic_write(path, writers[path.suffix](references))
@@ -234,6 +234,14 @@ def _to_parquet(references: References) -> bytes:
     buffer = io.BytesIO()
     arrow.parquet.write_table(table, buffer)
     return buffer.getvalue()
+
+
+def _to_csv(references: References) -> bytes:
+    """Scores only; what a table of numbers cannot hold must not be lost unseen."""
+    if references.is_weighted:
+        raise DataError("path: a .csv has no place for item weights: use .npz")
+    frame = references.frame
+    return frame.to_csv(index_label="item", lineterminator="\n").encode()
 
 
 def _csv_frame(path: Path) -> pd.DataFrame:

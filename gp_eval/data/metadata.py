@@ -70,12 +70,14 @@ def weights_from_metadata(
     similarity = gower_similarity(
         frame, target_row, importance=importance, missing=missing
     )
-    weights = np.asarray(similarity) ** sharpness
-    if not weights.sum() > 0.0:
+    weights = np.asarray(similarity)
+    if not weights.max() > 0.0:
         raise DataError(
             "target_row: no reference has anything in common with it, so that all "
             "weights would be 0"
         )
+    # Relative to the largest, which no sharpness takes to 0.
+    weights = (weights / weights.max()) ** sharpness
     return (weights / weights.sum()).tolist()
 
 
@@ -100,9 +102,9 @@ def gower_similarity(
         importance: As there.
         missing: As there.
     """
-    target = dict(target_row)
+    target = {str(name): value for name, value in dict(target_row).items()}
     columns = [str(column) for column in frame.columns]
-    if sorted(map(str, target)) != sorted(columns) or not columns:
+    if sorted(target) != sorted(columns) or not columns:
         raise DataError(
             f"target_row: expected the columns of frame ({columns}), "
             f"got {[str(name) for name in target]}"
@@ -110,8 +112,9 @@ def gower_similarity(
     value = _column_weights(frame, importance)
     shares, known = np.zeros(frame.shape), np.zeros(frame.shape, dtype=bool)
     for c, name in enumerate(frame.columns):
-        known[:, c] = frame[name].notna().to_numpy() & (not pd.isna(target[name]))
-        shares[:, c] = _similarity(frame[name], target[name], known[:, c])
+        value_there = target[str(name)]
+        known[:, c] = frame[name].notna().to_numpy() & (not pd.isna(value_there))
+        shares[:, c] = _similarity(frame[name], value_there, known[:, c])
     if missing == "error" and not known.all():
         gaps = [columns[c] for c in np.flatnonzero(~known.all(0))]
         raise DataError(

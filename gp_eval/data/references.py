@@ -170,7 +170,7 @@ class References:
         )
 
     def write(self, path: str | Path) -> None:
-        """Write to ``.npz`` (everything) or ``.parquet`` (all but probabilities)."""
+        """Write ``.npz``, ``.parquet`` (no probabilities) or ``.csv`` (scores only)."""
         from gp_eval.data.files import write_references
 
         write_references(self, Path(path))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gp_eval._names import some
 from gp_eval.errors import DataError
 
 __all__ = [
@@ -27,12 +28,6 @@ __all__ = [
 
 Missing = Literal["error", "keep", "drop-items", "drop-models", "mean"]
 DuplicateModels = Literal["error", "number"]
-
-
-def some(names: Sequence[Any], limit: int = 5) -> str:
-    """The first few names, and how many there are beyond them."""
-    shown = ", ".join(repr(str(name)) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def as_ids(name: str, ids: Sequence[str], *, unique: bool = True) -> tuple[str, ...]:

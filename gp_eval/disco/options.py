@@ -68,6 +68,11 @@ class DiscoOptions(BaseModel):
                 "benchmark, and their mean is off by 14 to 48 points; use 'gp', "
                 "'ridge' or another predictor"
             )
+        if self.choice == "random" and (self.stratify or self.guiding is not None):
+            raise ValueError(
+                "choice: 'random' is a uniform sample: it takes neither guiding= nor "
+                "stratify="
+            )
         if self.predictor == "mean" and self.predictor_options:
             raise ValueError("predictor_options: 'mean' takes none")
         if self.predictor == "mean" and self.signature == "probabilities":

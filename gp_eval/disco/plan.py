@@ -16,7 +16,12 @@ from gp_eval.data.validation import positions, some
 from gp_eval.disco.options import DiscoOptions
 from gp_eval.disco.prediction import Prediction, Predictor
 from gp_eval.disco.predictors import Linear, fit_predictor
-from gp_eval.disco.probabilities import class_mask, fit_temperatures, soften
+from gp_eval.disco.probabilities import (
+    TOLERANCE,
+    class_mask,
+    fit_temperatures,
+    soften,
+)
 from gp_eval.disco.responses import Responses
 from gp_eval.disco.selection import item_order, require_labels, resolve
 from gp_eval.disco.signatures import (
@@ -92,6 +97,8 @@ class DiscoPlan:
                 f"references: {references.n_missing} missing cells; read them with "
                 "missing='drop-items', 'drop-models' or 'mean'"
             )
+        if options.temperature and references.probabilities is None:
+            raise DataError("temperature: the references have no probabilities")
         rows = _chosen(references, options, items)
         source = "scores"
         if options.predictor != "mean":
@@ -144,11 +151,8 @@ class DiscoPlan:
                     "responses: the plan's signatures are class probabilities, got "
                     "scores only"
                 )
-            if probabilities.shape[-1] != self.n_classes:
-                raise DataError(
-                    f"probabilities: expected {self.n_classes} classes as in the "
-                    f"references, got {probabilities.shape[-1]}"
-                )
+            fitting = _with_classes(probabilities, self.n_classes)
+            chosen = replace(chosen, probabilities=fitting)
         source = "scores" if self.n_classes is None else "probabilities"
         signatures = _signatures(chosen, source, self.labels, self.classes)
         features = self.reducer(signatures)
@@ -194,6 +198,18 @@ def _chosen(
     return item_order(references, options)[: options.k]
 
 
+def _with_classes(probabilities: Tensor, n_classes: int) -> Tensor:
+    """The same with ``n_classes``: what may be more or fewer of is padding alone."""
+    more = probabilities[..., n_classes:]
+    if bool((more.nan_to_num() != 0.0).any()):
+        raise DataError(
+            f"probabilities: expected {n_classes} classes as in the references, got "
+            f"{probabilities.shape[-1]}"
+        )
+    missing = max(0, n_classes - probabilities.shape[-1])
+    return torch.nn.functional.pad(probabilities[..., :n_classes], (0, missing))
+
+
 def _signatures(
     responses: Responses, source: str, labels: Tensor | None, classes: Tensor | None
 ) -> Tensor:
@@ -201,6 +217,7 @@ def _signatures(
     if source == "probabilities" and responses.probabilities is not None:
         probabilities = responses.probabilities
         _require_answers(responses, probabilities.isnan().any(-1).T, "probabilities")
+        _require_distributions(responses, probabilities)
         if labels is not None:
             temperatures = fit_temperatures(probabilities, labels, mask=classes)
             probabilities = soften(probabilities, temperatures, mask=classes)
@@ -208,6 +225,7 @@ def _signatures(
     if responses.scores is None:
         raise DataError("responses: the plan's signatures are scores, got none")
     _require_answers(responses, responses.scores.isnan(), "scores")
+    _require_answers(responses, responses.scores.isinf(), "finite scores")
     return score_signatures(responses.scores)
 
 
@@ -219,6 +237,21 @@ def _require_answers(responses: Responses, gaps: Tensor, what: str) -> None:
         ]
         raise DataError(
             f"responses: missing {what} on chosen items: {some(where, limit=20)}"
+        )
+
+
+def _require_distributions(responses: Responses, probabilities: Tensor) -> None:
+    """Numbers >= 0 with sum 1 over the classes, or an error with the ids."""
+    off = (probabilities.double().sum(-1) - 1.0).abs() > TOLERANCE
+    wrong = (off | (probabilities < 0.0).any(-1)).T
+    if bool(wrong.any()):
+        where = [
+            f"{responses.items[i]} of {responses.models[t]}" for i, t in wrong.nonzero()
+        ]
+        raise DataError(
+            "probabilities: expected numbers >= 0 with sum 1 over the classes, not so "
+            f"for {some(where)}; log-likelihoods go through "
+            "probabilities_from_log_likelihoods"
         )
 
 

@@ -63,9 +63,9 @@ class NearestModels:
     ) -> None:
         from sklearn.neighbors import KNeighborsRegressor
 
-        if not 1 <= n_neighbors <= len(targets):
+        if not isinstance(n_neighbors, int) or not 1 <= n_neighbors <= len(targets):
             raise ValueError(
-                f"n_neighbors: expected 1..{len(targets)}, got {n_neighbors}"
+                f"n_neighbors: expected 1..{len(targets)}, got {n_neighbors!r}"
             )
         self.features, self.targets = features, targets
         self.settings = {"n_neighbors": n_neighbors, "metric": metric}

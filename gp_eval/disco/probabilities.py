@@ -9,6 +9,7 @@ from torch import Tensor
 from gp_eval.errors import DataError
 
 __all__ = [
+    "TOLERANCE",
     "class_mask",
     "fit_temperatures",
     "normalise_",
@@ -19,7 +20,7 @@ __all__ = [
 # The grid and the floor of the digits benchmark's own calibration.
 _TEMPERATURES = torch.exp(torch.linspace(-3.0, 1.5, 19, dtype=torch.float64))
 _FLOOR = 1e-4
-_SUM = 5e-3  # half-precision probabilities of 31 classes sum to 1 within 5e-4
+TOLERANCE = 5e-3  # half-precision probabilities of 31 classes sum to 1 within 5e-4
 
 
 def probabilities_from_log_likelihoods(
@@ -70,8 +71,11 @@ def normalise_(block: Tensor, *, first: int = 0) -> Tensor:
     """
     total = block.sum(-1, keepdim=True)
     lowest, sums = float(block.amin()), (float(total.amin()), float(total.amax()))
-    if not (lowest >= 0.0 and sums[0] >= 1.0 - _SUM and sums[1] <= 1.0 + _SUM):
-        fine = (block >= 0.0).all(-1) & ((total.squeeze(-1) - 1.0).abs() <= _SUM)
+    if not (
+        lowest >= 0.0 and sums[0] >= 1.0 - TOLERANCE and sums[1] <= 1.0 + TOLERANCE
+    ):
+        near = (total.squeeze(-1) - 1.0).abs() <= TOLERANCE
+        fine = (block >= 0.0).all(-1) & near
         items = torch.nonzero(~fine.all(0)).flatten() + first
         raise DataError(
             "probabilities: expected numbers >= 0 with sum 1 over the classes and 0 "

@@ -53,7 +53,14 @@ def read_responses(path: str | Path, *, log_likelihoods: bool = False) -> Respon
             raise DataError(f"path: {str(path)!r}: expected ids and a column of scores")
         names = [str(column) for column in frame.columns]
         known = [n for n in names if n in ("item", "model", "score") or _is_class(n)]
-        if {"item", "model"} <= set(known) and len(known) == len(names):
+        is_long = {"item", "model"} <= set(known) and len(known) > 2
+        if is_long and len(known) < len(names):
+            others = [name for name in names if name not in known]
+            raise DataError(
+                f"path: {str(path)!r}: a long table has the columns item, model, and "
+                f"score or p0, p1 ...; leave out {others}"
+            )
+        if is_long or set(names) == {"item", "model"}:
             responses = _from_long(frame.set_axis(names, axis=1), log_likelihoods)
         else:
             wide = frame.iloc[:, 1:].replace(list(GAPS), np.nan)

@@ -1,7 +1,8 @@
 """A plan as a folder: ``plan.json`` and ``arrays.npz``, without pickle.
 
-``plan.json`` holds the options, the chosen item ids, the settings of the predictor and
-the SHA-256 of the arrays. ``arrays.npz`` holds numpy arrays by name:
+``plan.json`` holds the options, the chosen item ids, the settings of the predictor, the
+SHA-256 of the arrays and, as ``checksum``, that of all its other fields.
+``arrays.npz`` holds numpy arrays by name:
 
 - ``features`` (``K x F``), ``targets`` and ``predictions`` (``K``) of the references;
 - ``labels`` (``k``) and ``classes`` (``k x C``) of the chosen items, for temperatures;
@@ -56,6 +57,7 @@ class _Record(BaseModel):
     predictor: dict[str, Any]
     arrays: str
     versions: dict[str, str]
+    checksum: str = ""
 
 
 def save_plan(plan: DiscoPlan, folder: Path) -> None:
@@ -86,7 +88,15 @@ def save_plan(plan: DiscoPlan, folder: Path) -> None:
     )
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / "arrays.npz", buffer.getvalue())
-    atomic_write(folder / "plan.json", record.model_dump_json(indent=2).encode())
+    fields = json.loads(record.model_dump_json())
+    fields["checksum"] = _checksum(fields)
+    atomic_write(folder / "plan.json", json.dumps(fields, indent=2).encode())
+
+
+def _checksum(fields: dict[str, Any]) -> str:
+    """SHA-256 of all fields but the checksum itself, in the order of their names."""
+    others = {name: value for name, value in fields.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def load_plan(folder: Path) -> DiscoPlan:
@@ -141,13 +151,20 @@ def _read(folder: Path) -> tuple[_Record, _Arrays]:
         record = _Record.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        where = [".".join(str(part) for part in first["loc"])] * bool(first["loc"])
         raise StateMismatchError(
-            f"{str(folder / 'plan.json')!r} is damaged: {field}: {first['msg']}"
+            f"{str(folder / 'plan.json')!r} is damaged: "
+            + ": ".join([*where, first["msg"]])
         ) from error
     if record.format != 1:
         raise StateMismatchError(
             f"{str(folder)!r}: format: expected 1, got {record.format}"
+        )
+    if record.checksum != _checksum(json.loads(text)):
+        # Other items or another order of them would be predicted from, unnoticed.
+        raise StateMismatchError(
+            f"{str(folder / 'plan.json')!r} is damaged: not what its checksum vouches "
+            "for"
         )
     if hashlib.sha256(content).hexdigest() != record.arrays:
         raise StateMismatchError(

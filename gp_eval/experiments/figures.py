@@ -16,6 +16,8 @@ __all__ = ["plot_summaries"]
 _EXACT = 1e-12
 """Below this an error is rounding, for which a logarithm has no place."""
 
+_NO_STOP = "cost-accuracy trade-off:\nno width was met by every run before the cut"
+
 _COLOURS = (
     "#1f6fb2",
     "#d1495b",
@@ -112,6 +114,7 @@ def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
 
 
 def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
+    drawn = False
     for summary, _, style in _lines(axis, group, colour):
         stops = [
             stop
@@ -121,9 +124,13 @@ def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> 
         cost = [100.0 * stop.mean_fraction for stop in stops]
         error = [100.0 * stop.rmse for stop in stops]
         axis.plot(cost, error, marker="o", ms=3, **style)
+        drawn = drawn or bool(stops)
     axis.set_xlabel("mean number of items at the stop, % of N")
     axis.set_yscale("log")
     axis.set_ylabel("RMSE x 100 at the stop (log scale)")
+    if not drawn:  # such as runs that were cut early
+        axis.set_axis_off()
+        axis.text(0.5, 0.5, _NO_STOP, ha="center", transform=axis.transAxes)
 
 
 def _draw_coverage(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:

@@ -92,7 +92,13 @@ def extrapolation(
         scores: Complete scores of all models.
         n_targets: Number of targets.
         gap: Share of all models between targets and pool.
+
+    Raises:
+        ValueError: For a gap outside ``[0, 1)``: with a negative one, targets would be
+            among the references.
     """
+    if not 0.0 <= gap < 1.0:
+        raise ValueError(f"gap: expected 0 <= gap < 1, got {gap}")
     usable = _usable(scores, n_targets)
     order = torch.argsort(usable.performance, descending=True, stable=True).tolist()
     dropped = round(gap * len(order))

@@ -7,7 +7,7 @@ from gp_eval.linalg.kernel_table import (
     ReferenceKernelTable,
     make_kernel_table,
 )
-from gp_eval.linalg.leave_one_out import leave_one_out
+from gp_eval.linalg.leave_one_out import leave_one_out, leave_one_out_scores
 from gp_eval.linalg.lmc_table import LMCTable
 from gp_eval.linalg.multi_target import MultiTargetPosterior
 from gp_eval.linalg.observations import Observations
@@ -23,5 +23,6 @@ __all__ = [
     "RowAppendPosterior",
     "cholesky",
     "leave_one_out",
+    "leave_one_out_scores",
     "make_kernel_table",
 ]

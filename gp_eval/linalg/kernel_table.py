@@ -40,7 +40,7 @@ class KernelTable(Protocol):
         """Prior variances, shape ``B``."""
 
     def matvec(self, vector: Tensor) -> Tensor:
-        """Product ``Sigma @ vector``, shape ``B``."""
+        """Product ``Sigma @ vector``, shape ``B``, or with columns ``B x m``."""
 
 
 def dense_covariance(kernel: Kernel, x: Tensor) -> Tensor:

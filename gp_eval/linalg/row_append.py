@@ -159,6 +159,16 @@ class RowAppendPosterior:
         table = self.covariance(used, used)
         return table[place[left].unsqueeze(-1), place[right].unsqueeze(-2)]
 
+    def variance_of_sums(self, columns: Tensor) -> Tensor:
+        """Posterior variances of ``m`` weighted sums of abilities.
+
+        Args:
+            columns: Weights of the abilities, ``B x m``.
+        """
+        explained = self._rows[: self.n_rows] @ columns
+        prior = (columns * self.table.matvec(columns)).sum(0)
+        return prior - explained.square().sum(0)
+
     def clone(self) -> Self:
         """An independent copy that shares the prior."""
         copy = object.__new__(type(self))

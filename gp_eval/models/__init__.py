@@ -7,9 +7,11 @@ from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.multi_target_gp import MultiTargetGP, multi_target_inputs
 from gp_eval.models.protocol import (
+    LeaveOneOut,
     MultiTargetModel,
     Performance,
     PerformanceModel,
+    SupportsItemBelief,
     SupportsRefit,
 )
 from gp_eval.models.registry import make_model, model_names, register_model
@@ -19,6 +21,7 @@ __all__ = [
     "BayesAME",
     "BayesAMELogit",
     "BucketGP",
+    "LeaveOneOut",
     "LogitModel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
@@ -27,6 +30,7 @@ __all__ = [
     "PerformanceModel",
     "SequentialBucketModel",
     "SequentialMultiTargetModel",
+    "SupportsItemBelief",
     "SupportsRefit",
     "make_model",
     "model_names",

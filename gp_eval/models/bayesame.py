@@ -19,7 +19,12 @@ from gp_eval.models.hyperparameters import (
     restore_hyperparameters,
     trainable,
 )
-from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
+from gp_eval.models.protocol import (
+    Hyperparameters,
+    LeaveOneOut,
+    Performance,
+    check_batch,
+)
 from gp_eval.models.sequential import SequentialBucketModel
 from gp_eval.models.weighted_prior import weighted_prior
 from gp_eval.optim import Fit, fit_kernel, make_objective
@@ -150,6 +155,18 @@ class BayesAME:
     def item_groups(self) -> Tensor:
         """Bucket of each item, shape ``N``: what the model cannot tell apart."""
         return self.model.buckets.item_bucket.cpu()
+
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Posterior of sums of scores with weights ``m x N``, shape ``m``.
+
+        For ``w = 1 / N`` it is Eqs. (2), (3), whatever the regime reports.
+        """
+        return Performance(*self.model.weighted_sums(weights))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as the others predict it."""
+        items = torch.tensor(self.model.evaluated, dtype=torch.long)
+        return LeaveOneOut(items, *self.model.leave_one_out())
 
     # Hyperparameters
 

@@ -9,9 +9,14 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
+from gp_eval.acquisition import BatchSelection
 from gp_eval.acquisition.disagreement import DisagreementSelection
 from gp_eval.data import References
-from gp_eval.models.protocol import Performance, PerformanceModel
+from gp_eval.models.protocol import (
+    Performance,
+    PerformanceModel,
+    SupportsScoreCheck,
+)
 
 __all__ = ["Combined"]
 
@@ -78,6 +83,12 @@ class Combined:
         self.estimator.condition(items, scores)
         self.selector.condition(items, scores)
 
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that one of both cannot take."""
+        for model in (self.estimator, self.selector):
+            if isinstance(model, SupportsScoreCheck):
+                model.check_score(score)
+
     def performance(self) -> Performance:
         """Of the estimator."""
         return self.estimator.performance()
@@ -85,6 +96,11 @@ class Combined:
     def acquisition(self) -> AcquisitionFunction | None:
         """Of the selector."""
         return self.selector.acquisition()
+
+    @property
+    def batch_selection(self) -> BatchSelection | None:
+        """Of the selector."""
+        return getattr(self.selector, "batch_selection", None)
 
     @property
     def item_groups(self) -> Tensor | None:

@@ -26,6 +26,8 @@ __all__ = ["BUDGETS", "Disco"]
 BUDGETS = (10, 30, 60, 100, 200, 500, 1000, 2000)
 """The budgets of Figure 5 of the DISCO paper."""
 
+_N_FITTED = 64  # plans kept: budgets times a few options
+
 # Targets of one reference set share what was fitted to it; it goes with the references.
 _FITTED: WeakKeyDictionary[References, dict[Any, tuple[DiscoPlan, Tensor]]]
 _FITTED = WeakKeyDictionary()
@@ -155,7 +157,9 @@ class Disco:
         """Plan on these items, and its mean squared error out of fold if needed."""
         shared = _FITTED.setdefault(self.references, {})
         key = (rows, self.options.model_dump_json())
-        if key not in shared:
+        if key in shared:
+            shared[key] = shared.pop(key)  # the last used come last
+        else:
             options = self.options.model_copy(update={"choice": "given"})
             items = [self.references.items[i] for i in rows]
             plan = DiscoPlan.fit(self.references, options, items=items)
@@ -163,6 +167,9 @@ class Disco:
             if options.predictor != "gp":
                 error = out_of_fold_errors(self.references, plan).square().mean()
             shared[key] = plan, error
+            # Random items and BayesAME's choice differ from target to target.
+            while len(shared) > _N_FITTED:
+                del shared[next(iter(shared))]
         return shared[key]
 
 

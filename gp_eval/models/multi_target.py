@@ -178,6 +178,19 @@ class SequentialMultiTargetModel(SequentialModel):
         """Posterior variance of the benchmark scores, Eq. (2), shape ``T``."""
         return self.performance_covariance_matrix().diagonal()
 
+    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior of weighted sums of each target's scores.
+
+        Args:
+            weights: Weights of the items, ``m x N``, the same for all targets.
+
+        Returns:
+            Means and variances, both ``T x m``.
+        """
+        blocks = torch.block_diag(*[weights] * self.n_targets)
+        mean, variance = super().weighted_sums(blocks)
+        return mean.view(self.n_targets, -1), variance.view(self.n_targets, -1)
+
     # What acquisition functions read
 
     def unevaluated(self, points: Tensor) -> Tensor:

@@ -23,7 +23,13 @@ from gp_eval.models.hyperparameters import (
     trainable,
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
-from gp_eval.models.protocol import Hyperparameters, Performance, check_batch
+from gp_eval.models.multi_target_checks import check_design, check_training
+from gp_eval.models.protocol import (
+    Hyperparameters,
+    LeaveOneOut,
+    Performance,
+    check_batch,
+)
 from gp_eval.models.weighted_prior import references_that_count
 from gp_eval.optim import Fit, Progress, fit_adamw, make_lmc_objective, step_schedule
 
@@ -101,8 +107,8 @@ class MultiTargetBayesAME:
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
-        _check(n_targets, selection, initial, refit_every, n_latents, latents)
-        _check_training(learning_rate, weight_decay, steps)
+        check_design(n_targets, selection, initial, refit_every, n_latents, latents)
+        check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
         if weights is not None:
             if latents is not None or mean_module is not None:
@@ -190,6 +196,17 @@ class MultiTargetBayesAME:
         """Bucket of each item, shape ``N``: what the model cannot tell apart."""
         return self.model.buckets.item_bucket.cpu()
 
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Posterior of sums of scores with weights ``m x N``, ``T x m``."""
+        return Performance(*self.model.weighted_sums(weights))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as all others, of all targets, predict it."""
+        points = torch.tensor(self.model.evaluated, dtype=torch.long)
+        n_items = self.model.n_items
+        rows = torch.stack([points % n_items, points // n_items], dim=-1)
+        return LeaveOneOut(rows, *self.model.leave_one_out())
+
     def save(self, path: str | Path) -> None:
         """Write parameters and scores, with the fingerprint of the references."""
         save_model(path, self.model, self.updates, fingerprint=self._fingerprint)
@@ -206,7 +223,7 @@ class MultiTargetBayesAME:
     # Hyperparameters
 
     def _first_update(self) -> int | None:
-        """The n at which the last target got as many scores as initial items."""
+        """The n at which the last target got its initial items, or :meth:`begin`."""
         if not self.initial_items:
             return 0
         if self._began is None and self.model.n >= self.initial_items * self.n_targets:
@@ -217,6 +234,15 @@ class MultiTargetBayesAME:
                     self._began = n
                     break
         return self._began
+
+    def begin(self) -> None:
+        """Train for the first time with fewer scores than initial items, if need be.
+
+        Where there is no score at all, that waits for the first one.
+        """
+        if self._first_update() is None:
+            self._began = max(self.model.n, 1)
+            self._update_if_due()
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these hyperparameters at the given ``n`` instead of training."""
@@ -266,39 +292,3 @@ class MultiTargetBayesAME:
             )
         self.updates[n] = read_hyperparameters(parameters)
         model.refresh()
-
-
-def _check_training(
-    learning_rate: float | None, weight_decay: float, steps: int
-) -> None:
-    if learning_rate is not None and not learning_rate > 0.0:
-        raise ValueError(f"learning_rate: expected > 0, got {learning_rate}")
-    if not weight_decay >= 0.0:
-        raise ValueError(f"weight_decay: expected >= 0, got {weight_decay}")
-    if steps < 1:
-        raise ValueError(f"steps: expected at least 1, got {steps}")
-
-
-def _check(
-    n_targets: int,
-    selection: str,
-    initial: float,
-    refit_every: int | None,
-    n_latents: int | None,
-    latents: Sequence[Kernel] | None,
-) -> None:
-    if n_targets < 1:
-        raise ValueError(f"n_targets: expected at least 1, got {n_targets}")
-    if selection not in ("round-robin", "average", "random"):
-        raise ValueError(
-            "selection: expected 'round-robin', 'average' or 'random', got "
-            f"{selection!r}"
-        )
-    if not 0.0 <= initial <= 1.0:
-        raise ValueError(f"initial: expected a share from 0 to 1, got {initial}")
-    if refit_every is not None and refit_every < 1:
-        raise ValueError(f"refit_every: expected >= 1 or None, got {refit_every}")
-    if n_latents is not None and (n_latents < 1 or latents is not None):
-        raise ValueError(
-            f"n_latents: expected at least 1 and no latents beside it, got {n_latents}"
-        )

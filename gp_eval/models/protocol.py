@@ -14,10 +14,14 @@ from torch import Tensor
 
 __all__ = [
     "Hyperparameters",
+    "LeaveOneOut",
     "MultiTargetModel",
     "Performance",
     "PerformanceModel",
+    "SupportsBegin",
+    "SupportsItemBelief",
     "SupportsRefit",
+    "SupportsScoreCheck",
     "as_items",
     "check_batch",
 ]
@@ -103,6 +107,51 @@ class MultiTargetModel(Protocol):
 
 
 @runtime_checkable
+class SupportsBegin(Protocol):
+    """A model of several targets that is first trained on the initial items.
+
+    Such a model counts scores, and cannot know of initial items that were skipped.
+    """
+
+    def begin(self) -> None:
+        """There are no more initial items to wait for; again it changes nothing."""
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """What a model predicts for each evaluated score from all the others.
+
+    Attributes:
+        items: The evaluated items, shape ``n``, in their order; with several targets
+            rows ``[item, target]``, ``n x 2``.
+        mean: Predictive means, shape ``n``, in score units.
+        variance: Predictive variances, shape ``n``, with the noise of the score.
+    """
+
+    items: Tensor
+    mean: Tensor
+    variance: Tensor
+
+
+@runtime_checkable
+class SupportsItemBelief(Protocol):
+    """A model with a joint belief about the scores of all items.
+
+    A report reads from it what no belief about the mean alone can say: scores of
+    groups, and which items were a surprise.
+    """
+
+    def weighted_sums(self, weights: Tensor) -> Performance:
+        """Belief about sums of scores with weights ``m x N``.
+
+        Means and variances of shape ``m``, with several targets ``T x m``.
+        """
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each evaluated score as the others predict it, with the present model."""
+
+
+@runtime_checkable
 class SupportsRefit(Protocol):
     """A model that learns hyperparameters as items come in.
 
@@ -114,6 +163,17 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+@runtime_checkable
+class SupportsScoreCheck(Protocol):
+    """A model that cannot take every finite score, such as one of 0/1 scores.
+
+    A session asks before it writes a score down.
+    """
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that ``condition`` would refuse."""
 
 
 def check_batch(

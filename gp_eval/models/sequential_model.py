@@ -10,7 +10,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from gp_eval.linalg import KernelTable, Observations, RowAppendPosterior
+from gp_eval.linalg import (
+    KernelTable,
+    Observations,
+    RowAppendPosterior,
+    leave_one_out_scores,
+)
 from gp_eval.models.item_model import ItemModel
 
 __all__ = ["SequentialModel"]
@@ -146,6 +151,44 @@ class SequentialModel(ItemModel):
         form = Observations.shortest if shortest else Observations.by_item
         abilities = self.point_ability[points]
         return form(abilities, self._scores[points], self.noise_variance)
+
+    # What reports read
+
+    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Posterior of weighted sums of the scores of all points.
+
+        :math:`\sum_{i \in C} v_i s_i + \sum_{i \notin C} v_i \mu_{b(i)|C}` with
+        variance :math:`u^\top \Sigma_{|C} u + \sum_{i \notin C} v_i^2 \sigma^2
+        N_{b(i)}`, ``u`` the summed weights of what is left by ability: Eqs. (2), (3)
+        for any weights.
+
+        Args:
+            weights: ``v``, ``m x P``.
+
+        Returns:
+            Means and variances, both of shape ``m``; the variance is exactly 0 where
+            all points of weight are evaluated.
+        """
+        left = weights * self._unseen
+        zeros = left.new_zeros(left.shape[0], self.totals.shape[0])
+        sums = zeros.index_add_(1, self.point_ability, left)
+        mean = weights @ self._scores + sums @ self.engine.mean
+        variance = self.engine.variance_of_sums(sums.T)
+        return mean, variance + left.square() @ self._noise
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Predictive mean and variance of each evaluated score from all the others.
+
+        In the order of :attr:`evaluated`, with the present hyperparameters.
+        """
+        points = torch.tensor(self.evaluated, dtype=torch.long).to(self._scores.device)
+        return leave_one_out_scores(
+            self.table,
+            self.prior_mean,
+            self.point_ability[points],
+            self._scores[points],
+            self.noise_variance,
+        )
 
     @contextmanager
     def lookahead(self) -> Iterator[Callable[[int], None]]:

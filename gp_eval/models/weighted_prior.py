@@ -74,6 +74,7 @@ def references_that_count(
         raise ValueError(
             f"weights: expected finite values >= 0, not all 0, got {values.tolist()}"
         )
+    values = values / values.max()  # a sum of very large or small ones has no inverse
     kept = torch.nonzero(values).flatten().tolist()
     if len(kept) < n_references:
         names = [references.models[k] for k in kept]

@@ -12,7 +12,13 @@ import numpy as np
 
 from gp_eval.errors import MissingDependencyError
 
-__all__ = ["Curve", "check_picture", "matplotlib_figure", "plot_curves"]
+__all__ = [
+    "Curve",
+    "check_picture",
+    "curve_limits",
+    "matplotlib_figure",
+    "plot_curves",
+]
 
 _BLUE, _GREY, _BLACK = "#1f6fb2", "#9a9a9a", "#222222"
 _FORMATS = (".png", ".svg", ".pdf")
@@ -30,6 +36,7 @@ class Curve:
         n_items: ``N``.
         stop_reason: Why the run stopped, if it has.
         random_means: Means of a growing random sample, for comparison.
+        stopped_at: ``n`` at which it stopped, if that is not the end.
     """
 
     title: str
@@ -39,6 +46,7 @@ class Curve:
     n_items: int
     stop_reason: str | None
     random_means: Sequence[float] | None = None
+    stopped_at: int | None = None
 
 
 def check_picture(path: Path) -> None:
@@ -106,13 +114,14 @@ def _draw(axis: Any, curve: Curve) -> None:
     axis.plot(n, estimates, color=_BLUE, lw=1.6, label="estimate")
     if curve.truth is not None:
         axis.axhline(curve.truth, color=_BLACK, lw=1.0, ls="--", label="true score")
-    axis.set_title(curve.title, fontsize=10, loc="left")
-    axis.set_ylim(*_limits(curve))
+    title = curve.title.replace("$", r"\$")  # names are no formulae
+    axis.set_title(title, fontsize=10, loc="left")
+    axis.set_ylim(*curve_limits(curve))
     axis.margins(x=0.02)
     axis.spines[["top", "right"]].set_visible(False)
     if curve.stop_reason is not None:
-        last = len(curve.estimates)
-        axis.plot([last], [curve.estimates[-1]], "o", color=_BLUE, ms=5)
+        last = curve.stopped_at or len(curve.estimates)
+        axis.plot([last], [curve.estimates[last - 1]], "o", color=_BLUE, ms=5)
         axis.axvline(last, color=_BLUE, lw=0.9, ls=":")
         axis.annotate(
             f"stopped at {last} of {curve.n_items}",
@@ -126,7 +135,7 @@ def _draw(axis: Any, curve: Curve) -> None:
         )
 
 
-def _limits(curve: Curve) -> tuple[float, float]:
+def curve_limits(curve: Curve) -> tuple[float, float]:
     """Vertical limits set by where the run settles, not by its first steps."""
     late = slice(len(curve.estimates) // 8, None)
     estimates, half = np.array(curve.estimates)[late], np.array(curve.widths)[late] / 2

@@ -10,10 +10,11 @@ from gp_eval.data.validation import some
 from gp_eval.errors import ScoreError, StateMismatchError
 from gp_eval.loop import Result, StopReason
 from gp_eval.models import SupportsRefit
+from gp_eval.models.protocol import SupportsScoreCheck
 from gp_eval.session.checks import as_score
 from gp_eval.session.config import BaseConfig
 from gp_eval.session.folder import SessionFolder
-from gp_eval.session.journal import Ask, Event, Tell, Update
+from gp_eval.session.journal import Ask, Event, Skip, Tell, Update
 
 __all__ = ["BaseSession", "Loop", "Pair"]
 
@@ -27,6 +28,10 @@ class Loop(Protocol):
     """What a session drives: a run over pairs of a target and an item, by index."""
 
     scores: list[dict[int, float]]
+
+    @property
+    def skipped(self) -> dict[tuple[int, int], None]:
+        """Pairs that cannot be evaluated."""
 
     @property
     def pending(self) -> dict[tuple[int, int], None]:
@@ -48,6 +53,9 @@ class Loop(Protocol):
 
     def tell(self, target: int, item: int, score: float) -> None:
         """Take in a score."""
+
+    def skip(self, target: int, item: int) -> None:
+        """Leave a pair unobserved."""
 
     def results(self, targets: Sequence[str], items: Sequence[str]) -> list[Result]:
         """Where each target stands."""
@@ -86,6 +94,7 @@ class BaseSession(Generic[Config]):
         self._index = {item: i for i, item in enumerate(self.references.items)}
         self._target_index = {target: t for t, target in enumerate(targets)}
         self._written: set[int] = set()
+        self._reasons: dict[tuple[int, int], str] = {}
         self._replay(folder.events())
 
     def close(self) -> None:
@@ -112,6 +121,24 @@ class BaseSession(Generic[Config]):
         """Estimate and 95 % interval of each target, and what they rest on."""
         return self._loop.results(self.targets, self.references.items)
 
+    # What reports read
+
+    @property
+    def model(self) -> object:
+        """The belief itself, to look at: what it is told, only the session tells."""
+        return self._model
+
+    @property
+    def last_event(self) -> str | None:
+        """Time in UTC of the last event, ISO 8601."""
+        return self._folder.last_event
+
+    def scores_of(self, target: str) -> dict[str, float]:
+        """Told scores of a target by item, in the order of telling."""
+        items, told = self.references.items, self._loop.scores
+        by_index = told[self._target_index[target]]
+        return {items[item]: score for item, score in by_index.items()}
+
     # For subclasses, by target and item
 
     def _pending(self) -> list[Pair]:
@@ -132,6 +159,7 @@ class BaseSession(Generic[Config]):
     def _tell(self, scores: Mapping[Pair, float]) -> None:
         self._folder.check_writable()
         new = self._check_scores(scores)
+        self._check_for_model(new)
         with self._folder.closing_on_failure():
             self._folder.append(
                 [self._tell_event(pair, score) for pair, score in new.items()]
@@ -140,7 +168,48 @@ class BaseSession(Generic[Config]):
                 self._loop.tell(self._target_index[target], self._index[item], score)
             self._folder.append(self._new_updates())
 
+    def _skip(self, pairs: Mapping[Pair, str]) -> None:
+        self._folder.check_writable()
+        new: dict[Pair, str] = {}
+        for pair, reason in pairs.items():
+            t, i = self._known(pair)
+            if i in self._loop.scores[t]:
+                raise ScoreError(f"item: {self._name(pair)} was told before")
+            if (t, i) not in self._loop.skipped:
+                new[pair] = reason
+        with self._folder.closing_on_failure():
+            self._folder.append([self._skip_event(p, why) for p, why in new.items()])
+            for pair, reason in new.items():
+                self._reasons[self._known(pair)] = reason
+                self._loop.skip(*self._known(pair))
+            self._folder.append(self._new_updates())
+
+    def _skipped(self) -> dict[Pair, str]:
+        return {
+            (self.targets[t], self.references.items[i]): self._reasons[t, i]
+            for t, i in self._loop.skipped
+        }
+
     # Inside
+
+    def _known(self, pair: Pair) -> tuple[int, int]:
+        """Indices of a target and an item of this session."""
+        target, item = pair
+        if target not in self._target_index:
+            raise ScoreError(
+                f"target: {target!r} is not among the targets of this session, "
+                f"{some(self.targets)}"
+            )
+        if item not in self._index:
+            raise ScoreError(
+                f"item: {item!r} is not among the {len(self._index)} items of this "
+                f"benchmark, such as {some(self.references.items, 3)}"
+            )
+        return self._target_index[target], self._index[item]
+
+    def _name(self, pair: Pair) -> str:
+        target, item = pair
+        return f"{item!r} of target {target!r}" if self._named else repr(item)
 
     def _pairs(self, indices: Iterable[tuple[int, int]]) -> list[Pair]:
         items = self.references.items
@@ -150,20 +219,10 @@ class BaseSession(Generic[Config]):
         """The scores that are new, each checked."""
         new: dict[Pair, float] = {}
         for (target, item), raw in scores.items():
-            if target not in self._target_index:
-                raise ScoreError(
-                    f"target: {target!r} is not among the targets of this session, "
-                    f"{some(self.targets)}"
-                )
-            if item not in self._index:
-                raise ScoreError(
-                    f"item: {item!r} is not among the {len(self._index)} items of this "
-                    f"benchmark, such as {some(self.references.items, 3)}"
-                )
-            name = f"{item!r} of target {target!r}" if self._named else repr(item)
+            t, i = self._known((target, item))
+            name = self._name((target, item))
             score = as_score(name, raw)
-            told = self._loop.scores[self._target_index[target]]
-            known = told.get(self._index[item])
+            known = self._loop.scores[t].get(i)
             if known is None:
                 new[target, item] = score
             elif known != score:
@@ -172,6 +231,16 @@ class BaseSession(Generic[Config]):
                     f"{score!r}"
                 )
         return new
+
+    def _check_for_model(self, new: Mapping[Pair, float]) -> None:
+        """Refuse what the model cannot take in: on disk it could not be replayed."""
+        if not isinstance(self._model, SupportsScoreCheck):
+            return
+        for (_, item), score in new.items():
+            try:
+                self._model.check_score(score)
+            except ValueError as error:
+                raise ScoreError(f"score of {item!r}: {error}") from error
 
     # Events
 
@@ -184,6 +253,10 @@ class BaseSession(Generic[Config]):
     def _tell_event(self, pair: Pair, score: float) -> Tell:
         target, item = pair
         return Tell(item=item, target=target if self._named else None, score=score)
+
+    def _skip_event(self, pair: Pair, reason: str) -> Skip:
+        target, item = pair
+        return Skip(item=item, target=target if self._named else None, reason=reason)
 
     def _new_updates(self) -> list[Event]:
         """Events for the hyperparameter updates that are not on disk yet."""
@@ -222,6 +295,10 @@ class BaseSession(Generic[Config]):
                     self._loop.reserve(t, i)
         elif isinstance(event, Tell):
             self._loop.tell(*self._of_event(event.target, event.item), event.score)
+        elif isinstance(event, Skip):
+            pair = self._of_event(event.target, event.item)
+            self._reasons[pair] = event.reason
+            self._loop.skip(*pair)
 
     def _of_event(self, target: str | None, item: str) -> tuple[int, int]:
         """Indices of what an event names."""

@@ -32,6 +32,7 @@ class SessionFolder(Generic[Config]):
         path: The folder, absolute.
         config: The settings.
         references: The references, checked against the settings.
+        last_event: Time of the last event read or written.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class SessionFolder(Generic[Config]):
         lock: FileLock | None,
     ) -> None:
         self.path, self.config, self.references = path, config, references
+        self.last_event: str | None = None
         self._lock = lock
         self._journal = Journal(path / _EVENTS)
 
@@ -104,11 +106,18 @@ class SessionFolder(Generic[Config]):
         Raises:
             StateMismatchError: If the journal is missing or damaged.
         """
-        return self._journal.read(repair=self._lock is not None)
+        events = self._journal.read(repair=self._lock is not None)
+        self._note_last(events)
+        return events
 
     def append(self, events: list[Event]) -> None:
         """Write events so that they survive a kill from here on."""
         self._journal.append(events)
+        self._note_last(events)
+
+    def _note_last(self, events: list[Event]) -> None:
+        if events:
+            self.last_event = events[-1].time
 
     def check_writable(self) -> None:
         """Raise ``SessionLockedError`` unless the lock is held."""

@@ -21,7 +21,7 @@ from pydantic import (
 from gp_eval._files import sync_folder
 from gp_eval.errors import StateMismatchError
 
-__all__ = ["Ask", "Event", "Journal", "Tell", "Update", "now"]
+__all__ = ["Ask", "Event", "Journal", "Skip", "Tell", "Update", "now"]
 
 
 def now() -> str:
@@ -58,6 +58,15 @@ class Tell(_Event):
     score: float
 
 
+class Skip(_Event):
+    """An item that cannot be evaluated and stays unobserved, and why."""
+
+    event: Literal["skip"] = "skip"
+    item: str
+    target: str | None = None
+    reason: str = ""
+
+
 class Update(_Event):
     """Hyperparameters fitted after ``n`` evaluations; spares a replay the fitting."""
 
@@ -66,8 +75,8 @@ class Update(_Event):
     hyperparameters: dict[str, list[float]]
 
 
-Event = Annotated[Ask | Tell | Update, Field(discriminator="event")]
-_ADAPTER: TypeAdapter[Ask | Tell | Update] = TypeAdapter(Event)
+Event = Annotated[Ask | Tell | Skip | Update, Field(discriminator="event")]
+_ADAPTER: TypeAdapter[Ask | Tell | Skip | Update] = TypeAdapter(Event)
 
 
 class Journal:

@@ -190,6 +190,17 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         self._tell(scores)
 
     @property
+    def skipped(self) -> dict[Pair, str]:
+        """Pairs that could not be evaluated and stay unobserved, each with why."""
+        return self._skipped()
+
+    def skip(self, pairs: Mapping[Pair, str]) -> None:
+        """Leave pairs unobserved; see :meth:`gp_eval.Session.skip`."""
+        if wrong := [key for key in pairs if not _is_pair(key)]:
+            raise ScoreError(f"pairs: expected (target, item), got {wrong[0]!r}")
+        self._skip(pairs)
+
+    @property
     def initial_left(self) -> int:
         """Scores of initial items to come; until then the estimates mean nothing."""
         return self._joint.initial_left()

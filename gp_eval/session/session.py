@@ -190,6 +190,27 @@ class Session(BaseSession[SessionConfig]):
         target = self.config.target
         self._tell({(target, item): score for item, score in scores.items()})
 
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Items that could not be evaluated and stay unobserved, each with why."""
+        return {item: reason for (_, item), reason in self._skipped().items()}
+
+    def skip(self, items: Mapping[str, str]) -> None:
+        """Leave items unobserved that cannot be evaluated: all of them or none.
+
+        They count among the ``N`` items all the same, are asked no more, and take none
+        of the budget. A score told later is taken in.
+
+        Args:
+            items: Why, by item.
+
+        Raises:
+            ScoreError: For an unknown item, or one that has a score. Nothing is changed
+                then.
+        """
+        target = self.config.target
+        self._skip({(target, item): reason for item, reason in items.items()})
+
     def estimate(self) -> Result:
         """Estimate, 95 % interval, and what it rests on."""
         return self.estimates()[0]
@@ -213,6 +234,13 @@ class _OneTarget:
     @property
     def stop_reasons(self) -> list[StopReason | None]:
         return [self._loop.stop_reason]
+
+    @property
+    def skipped(self) -> dict[tuple[int, int], None]:
+        return {(0, item): None for item in self._loop.skipped}
+
+    def skip(self, target: int, item: int) -> None:
+        self._loop.skip(item)
 
     def ask(self, q: int = 1) -> list[tuple[int, int]]:
         return [(0, item) for item in self._loop.ask(q)]

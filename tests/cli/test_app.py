@@ -26,7 +26,7 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    for command in ("demo", "refs", "start", "ask", "tell", "status", "disco"):
+    for command in ("demo", "refs", "start", "ask", "tell", "status", "run", "disco"):
         assert command in done.stdout
 
 

@@ -161,6 +161,7 @@ def test_status_is_a_line_for_each_target(joint: Path) -> None:
             "n": n,
             "N": 40,
             "pending": pending,
+            "skipped": 0,
             "done": False,
             "stop_reason": None,
         }

@@ -56,6 +56,7 @@ def test_told_scores_show_in_the_status(run: Path) -> None:
         "n": 2,
         "N": 40,
         "pending": 1,
+        "skipped": 0,
         "done": False,
         "stop_reason": None,
     }

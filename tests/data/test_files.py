@@ -323,7 +323,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(DataError, match=rf"'.npz', '.parquet', '.csv'\], .*{name}'"):
         References.read(tmp_path / name)
-    with pytest.raises(DataError, match=rf"'.npz', '.parquet'\], got .*{name}'"):
+    with pytest.raises(DataError, match=rf"'.npz', '.parquet', '.csv'\], .*{name}'"):
         small_references().write(tmp_path / name)
     assert (tmp_path / name).read_bytes() == b""
 

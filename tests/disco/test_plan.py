@@ -240,6 +240,9 @@ def test_missing_chosen_items_are_listed() -> None:
     frame.loc[plan.items[2], frame.columns[0]] = np.nan
     with pytest.raises(DataError, match=f"missing scores .*'{plan.items[2]} of m40'"):
         plan.predict(frame)
+    frame.loc[plan.items[2], frame.columns[0]] = np.inf
+    with pytest.raises(DataError, match="missing finite scores on chosen items"):
+        plan.predict(frame)
 
 
 def test_responses_must_be_what_signatures_are_made_of() -> None:
@@ -249,8 +252,17 @@ def test_responses_must_be_what_signatures_are_made_of() -> None:
         plan.predict(later.frame)
     assert later.probabilities is not None
     ids = later.items, later.models
-    with pytest.raises(DataError, match="expected 4 classes .* got 3"):
+    first = f"not so for '{plan.items[0]} of {later.models[0]}'"
+    with pytest.raises(DataError, match=first):
         plan.predict(Responses(*ids, probabilities=later.probabilities[..., :3]))
+    more = torch.nn.functional.pad(later.probabilities, (0, 1), value=0.1)
+    with pytest.raises(DataError, match="expected 4 classes .* got 5"):
+        plan.predict(Responses(*ids, probabilities=more))
+    padded = torch.nn.functional.pad(later.probabilities, (0, 27))
+    assert torch.equal(
+        plan.predict(Responses(*ids, probabilities=padded)).mean,
+        plan.predict(later).mean,
+    )
     with pytest.raises(DataError, match="log-likelihoods go through"):
         plan.predict(Responses(*ids, probabilities=later.probabilities.log()))
     by_scores = DiscoPlan.fit(references, DiscoOptions(k=8, signature="scores"))
@@ -325,6 +337,8 @@ def test_pds_of_scores_0_and_1_is_refused_by_a_plan() -> None:
             {"choice": "random", "predictor": "mean", "predictor_options": {"a": 1}},
             "'mean' takes none",
         ),
+        ({"choice": "random", "stratify": True}, "'random' is a uniform sample"),
+        ({"choice": "random", "guiding": 5}, "'random' is a uniform sample"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

@@ -10,6 +10,7 @@ import pytest
 from populations import population
 
 from gp_eval.disco import DiscoOptions, DiscoPlan, predictor_names
+from gp_eval.disco.storage import _checksum
 from gp_eval.errors import StateMismatchError
 
 EVERYONE = population(40)
@@ -64,8 +65,20 @@ def test_the_same_plan_is_written_over(tmp_path: Path) -> None:
 
 
 def rewrite(folder: Path, change: dict[str, object]) -> None:
+    """Change fields of ``plan.json``, with the checksum that goes with them."""
     path = folder / "plan.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    fields = {**json.loads(path.read_text()), **change}
+    path.write_text(json.dumps({**fields, "checksum": _checksum(fields)}))
+
+
+def test_other_items_than_were_saved_are_damage(tmp_path: Path) -> None:
+    plan().save(tmp_path)
+    path = tmp_path / "plan.json"
+    fields = json.loads(path.read_text())
+    for items in (fields["items"][::-1], fields["items"][:-1]):
+        path.write_text(json.dumps({**fields, "items": items}))
+        with pytest.raises(StateMismatchError, match="checksum vouches for"):
+            DiscoPlan.load(tmp_path)
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

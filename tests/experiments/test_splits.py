@@ -143,3 +143,9 @@ def test_chronological_takes_the_last_columns() -> None:
     split = chronological(references, n_targets=5)
     assert split.targets == references.models[-5:]
     assert split.pool == references.models[:-5]
+
+
+@pytest.mark.parametrize("gap", [-0.1, 1.0, float("nan")])
+def test_a_gap_outside_0_and_1_would_let_targets_be_references(gap: float) -> None:
+    with pytest.raises(ValueError, match="gap: expected 0 <= gap < 1"):
+        extrapolation(pool(), n_targets=10, gap=gap)

@@ -207,10 +207,22 @@ def test_figure_has_all_models_settings_and_rows(
     for text in (
         *models,
         "interpolation, 50% of references",
-        "RMSE x 100 at the stop (log scale)",
+        "coverage of the 95 % interval",
     ):
         assert f"<!-- {text} -->" in drawn
     assert ("gain over RS-Mean, dB" in drawn) is baseline
+    assert "no width was met by every run before the cut" in drawn
+    assert "at the stop (log scale)" not in drawn
+
+
+def test_figure_has_the_trade_off_where_runs_stop(tmp_path: Path) -> None:
+    summaries = summarise(
+        [result(seed) for seed in range(3)], widths=(10.0,), stable=10.0, window=1
+    )
+    assert summaries[0].stops[0].stopped == 1.0
+    _, svg = plot_summaries(summaries, tmp_path / "figure")
+    assert "<!-- RMSE x 100 at the stop (log scale) -->" in svg.read_text()
+    assert "before the cut" not in svg.read_text()
 
 
 def test_table_pools_targets_either_way() -> None:

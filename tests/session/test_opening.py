@@ -7,10 +7,11 @@ from pathlib import Path
 
 import multi_target_sessions as multi
 import pytest
+import torch
 from sessions import contents, create, evaluate, events_of, journal
 
 from gp_eval import MultiTargetSession, References, Session, open_session
-from gp_eval.errors import SessionLockedError, StateMismatchError
+from gp_eval.errors import ScoreError, SessionLockedError, StateMismatchError
 from gp_eval.session.journal import Ask, Journal, Tell
 
 
@@ -201,3 +202,22 @@ def test_lines_of_one_target_are_as_they_were(old: Path) -> None:
 def test_settings_of_one_target_have_the_fields_they_had(single: Path) -> None:
     settings = json.loads((single / "session.json").read_text())
     assert settings.keys() == json.loads(OLD_SETTINGS).keys()
+
+
+@pytest.mark.parametrize("model", ["bayesame-logit", "irt-2pl"])
+def test_a_score_that_the_model_cannot_take_is_refused_before_it_is_written(
+    tmp_path: Path, model: str
+) -> None:
+    """On disk it would make the folder impossible to replay."""
+    generator = torch.Generator().manual_seed(0)
+    references = References(
+        (torch.rand(12, 5, generator=generator) > 0.5).double(),
+        [f"q{i}" for i in range(12)],
+        [f"m{k}" for k in range(5)],
+    )
+    with Session.create(tmp_path / "run", references, target="t", model=model) as made:
+        with pytest.raises(ScoreError, match="q3"):
+            made.tell_all({"q2": 1.0, "q3": 0.5})
+        made.tell("q4", 1.0)
+    with Session.open(tmp_path / "run") as again:
+        assert again.estimate().items == ["q4"]

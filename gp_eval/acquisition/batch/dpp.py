@@ -35,7 +35,6 @@ def sample_k_dpp(
         ValueError: If the rank of the kernel is below ``k``.
     """
     values, vectors = np.linalg.eigh(kernel.numpy())
-    # The scale does not matter, and polynomials of numbers near 1 stay finite.
     values = np.clip(values / values.max(), 0.0, None)
     values[values < values.shape[0] * np.finfo(values.dtype).eps] = 0.0
     if (rank := int((values > 0.0).sum())) < k:
@@ -49,11 +48,16 @@ def sample_k_dpp(
 
 
 def _elementary_polynomials(values: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    """``e_j`` of the first ``m`` values at ``[j, m]``, ``(k + 1) x (M + 1)``."""
-    table = np.zeros((k + 1, values.shape[0] + 1))
-    table[0] = 1.0
-    for m, value in enumerate(values):
-        table[1:, m + 1] = table[1:, m] + value * table[:-1, m]
+    """Log of ``e_j`` of the first ``m`` values at ``[j, m]``, ``(k + 1) x (M + 1)``.
+
+    Logarithms, as products of a hundred small values are 0 in double precision.
+    """
+    table = np.full((k + 1, values.shape[0] + 1), -np.inf)
+    table[0] = 0.0
+    with np.errstate(divide="ignore"):
+        logs = np.log(values)
+    for m, log in enumerate(logs):
+        table[1:, m + 1] = np.logaddexp(table[1:, m], log + table[:-1, m])
     return table
 
 
@@ -69,7 +73,10 @@ def _spanning(
         left = k - len(chosen)
         if not left:
             break
-        share = values[m - 1] * polynomials[left - 1, m - 1] / polynomials[left, m]
+        if not values[m - 1]:
+            continue
+        log = np.log(values[m - 1]) + polynomials[left - 1, m - 1]
+        share = np.exp(log - polynomials[left, m])
         if rng.random() < share:
             chosen.append(m - 1)
     return chosen

@@ -40,8 +40,12 @@ class BatchSelection:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if not isinstance(self.size, int) or self.size < 1:
+        if type(self.size) is not int or self.size < 1:
             raise ValueError(f"batch: expected at least 1, got {self.size!r}")
+        if not isinstance(self.lookahead, bool):
+            raise ValueError(
+                f"lookahead: expected True or False, got {self.lookahead!r}"
+            )
 
     @property
     def items_per_iteration(self) -> int:

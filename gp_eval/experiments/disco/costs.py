@@ -47,7 +47,9 @@ class Costs:
             return 0
         if self.saved <= 0.0:
             return None
-        return math.ceil(self.offline / self.saved)
+        ratio = self.offline / self.saved
+        nearest = round(ratio)  # 3 * 0.1 / 0.1 is a little more than 3
+        return nearest if math.isclose(ratio, nearest) else math.ceil(ratio)
 
     def total(self, n_models: int) -> tuple[float, float]:
         """Cost of ``n_models`` later models with the plan, and by full evaluation."""

@@ -40,6 +40,11 @@ class _ItemResponse:
         self.ability = AbilityPosterior(items, references.item_weights)
         self._performance = self._assess()
 
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that the family cannot have."""
+        values = torch.tensor([score], dtype=torch.float64)
+        self.item_parameters.family.statistics(values)
+
     def condition(self, items: Tensor, scores: Tensor) -> None:
         """Take in ``m`` more items and their scores, one after the other.
 

@@ -165,6 +165,10 @@ class BayesAMELogit:
                 self.auxiliary.model.append(item, score)
         self._refer()
 
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that the likelihood cannot have."""
+        self.model.scores.check_score(score)
+
     def performance(self) -> Performance:
         """Eq. (5) and Eq. (2), linearised, after the last item."""
         return Performance(

@@ -23,6 +23,9 @@ ScoreKind = Literal["binary", "continuous"]
 class Scores(Protocol):
     """A likelihood of scores given latent values of ``B`` buckets."""
 
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that cannot be."""
+
     def check(self, scores: Mapping[int, float]) -> None:
         """Raise ``ValueError`` for an item whose score cannot be."""
 
@@ -68,6 +71,11 @@ class BinaryScores:
 
     :math:`p(s_i \mid f) = \sigma(f_b)^{s_i} (1 - \sigma(f_b))^{1 - s_i}`.
     """
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score other than 0 and 1."""
+        if score not in (0.0, 1.0):
+            raise ValueError(f"expected 0 or 1, got {score}")
 
     def check(self, scores: Mapping[int, float]) -> None:
         """Raise ``ValueError`` for scores other than 0 and 1."""
@@ -115,6 +123,11 @@ class ContinuousScores:
 
     def __init__(self, noise: Tensor, clip: float) -> None:
         self._noise, self.clip = noise, clip
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score outside [0, 1]."""
+        if not 0.0 <= score <= 1.0:
+            raise ValueError(f"expected 0 to 1, got {score}")
 
     def check(self, scores: Mapping[int, float]) -> None:
         """Raise ``ValueError`` for scores outside [0, 1]."""

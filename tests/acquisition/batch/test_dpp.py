@@ -56,9 +56,10 @@ def test_marginals_are_those_of_enumeration_and_of_the_eigenvectors() -> None:
     assert bool(((counted - exact).abs() < 5 * error).all())
     # Kulesza and Taskar: an eigenvector is in with probability l e_{k-1}(others) / e_k.
     values, vectors = np.linalg.eigh(table.numpy())
-    total = dpp._elementary_polynomials(values, k)[k, -1]
+    total = np.exp(dpp._elementary_polynomials(values, k)[k, -1])
     share = [
-        values[n] * dpp._elementary_polynomials(np.delete(values, n), k - 1)[-1, -1]
+        values[n]
+        * np.exp(dpp._elementary_polynomials(np.delete(values, n), k - 1)[-1, -1])
         for n in range(6)
     ]
     closed = (vectors**2) @ (np.array(share) / total)
@@ -86,7 +87,7 @@ def test_dppy_draws_the_same_distribution() -> None:
 
 def test_polynomials_are_sums_of_products() -> None:
     values = np.array([0.3, 2.0, 0.7, 1.1])
-    table = dpp._elementary_polynomials(values, 3)
+    table = np.exp(dpp._elementary_polynomials(values, 3))
     for m in range(5):
         for j in range(4):
             expected = sum(np.prod(s) for s in combinations(values[:m], j))
@@ -106,3 +107,11 @@ def test_a_kernel_of_too_low_rank_is_an_error() -> None:
     flat = torch.ones(5, 5, dtype=torch.float64)
     with pytest.raises(ValueError, match="expected a rank of at least 2, got 1"):
         sample_k_dpp(flat, 2, size=1, rng=np.random.default_rng(0))
+
+
+def test_large_sets_of_a_kernel_with_small_eigenvalues_have_their_size() -> None:
+    """``e_k`` itself would be below the smallest double."""
+    points = torch.linspace(0.0, 1.0, 256, dtype=torch.float64)
+    kernel = torch.exp(-((points[:, None] - points) ** 2)) + 1e-4 * torch.eye(256)
+    sets = sample_k_dpp(kernel, 128, size=2, rng=np.random.default_rng(0))
+    assert [len(set(batch)) for batch in sets.tolist()] == [128, 128]

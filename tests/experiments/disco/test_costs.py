@@ -39,3 +39,14 @@ def test_a_plan_may_never_pay_or_at_once() -> None:
 def test_costs_are_finite_and_not_negative(value: float) -> None:
     with pytest.raises(ValueError, match="online: expected a finite cost >= 0"):
         Costs(full=1.0, online=value, offline=0.0)
+
+
+@pytest.mark.parametrize(("full", "online"), [(0.1, 0.0), (0.3, 0.1), (8.53, 0.07)])
+def test_rounding_does_not_put_the_break_even_off_by_one(
+    full: float, online: float
+) -> None:
+    for n in range(1, 400):
+        costs = Costs(full=full, online=online, offline=n * (full - online))
+        assert costs.break_even == n
+        later = Costs(full=full, online=online, offline=(n + 0.01) * (full - online))
+        assert later.break_even == n + 1

@@ -1,0 +1,271 @@
+"""``gp-eval run``: a session driven to its stop, or to the next interruption."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from gp_eval.cli.output import note, print_json
+from gp_eval.cli.sessions import create_session
+from gp_eval.cli.standing import (
+    BUDGET_SPENT,
+    fell_short,
+    note_untrained,
+    pending_counts,
+    record,
+    skipped_counts,
+)
+from gp_eval.data import References
+from gp_eval.drivers import Driver, OnError, drive
+from gp_eval.errors import StateMismatchError
+from gp_eval.loop import Result
+from gp_eval.session import MultiTargetSession, Session, open_session
+from gp_eval.session.folder import CONFIG
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["RunOptions", "run_driver"]
+
+_INTERRUPTED = 130
+AnySession = Session | MultiTargetSession
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Flags of ``gp-eval run``; ``None`` is the default, or what the session has.
+
+    Args:
+        refs: Table of references.
+        targets: Names of targets.
+        default_target: The name where none is given.
+        model: Model that estimates.
+        width: Of the stopping rule.
+        stable: Of the stopping rule.
+        window: Of the stopping rule.
+        max_items: Of the stopping rule.
+        seed: Of the session.
+        exclude: Reference models to leave out.
+        batch: Items at once.
+        on_error: Policy for failures.
+        tries: How often an item is tried.
+        accept_changes: Go on with other settings of the tool.
+        as_json: Lines of JSON on stdout.
+        strict: Exit code 3 for a budget that was too small.
+    """
+
+    refs: Path | None
+    targets: list[str]
+    default_target: str | None
+    model: str | None
+    width: float | None
+    stable: float | None
+    window: int | None
+    max_items: int | None
+    seed: int | None
+    exclude: list[str]
+    batch: int
+    on_error: str
+    tries: int | None
+    accept_changes: bool
+    as_json: bool
+    strict: bool
+
+
+def run_driver(run: Path, driver: Driver, options: RunOptions) -> None:
+    """Open the session, or create it, and drive it.
+
+    Raises:
+        typer.Exit: With the exit code, where it is not 0.
+    """
+    try:
+        policy = OnError.parse(options.on_error, options.tries)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    with _interruptible(), _opened(run, options) as session:
+        reporter = _Reporter(session, options.as_json)
+        try:
+            drive(
+                session,
+                driver,
+                batch=options.batch,
+                on_error=policy,
+                accept_changes=options.accept_changes,
+                report=reporter,
+            )
+        except KeyboardInterrupt:
+            reporter.sum_up("interrupted")
+            note(f"Saved. The same line goes on:\n{_this_line()}")
+            raise typer.Exit(_INTERRUPTED) from None
+        reporter.sum_up("stop")
+        short = options.strict and fell_short(session.estimates(), session.config.stop)
+    if short:
+        raise typer.Exit(BUDGET_SPENT)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A polite kill, as of a cluster, is an interruption as well."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _this_line() -> str:
+    return shlex.join(["gp-eval", *sys.argv[1:]])
+
+
+# Opening
+
+
+@contextmanager
+def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
+    references = None if options.refs is None else _references(options)
+    if (run / CONFIG).exists():
+        with open_session(run, references=references) as session:
+            _check_same(session, options)
+            yield session
+        return
+    if references is None:
+        raise typer.BadParameter(f"--refs: needed to start the session {run}")
+    targets = options.targets or [options.default_target or ""]
+    if targets == [""]:
+        raise typer.BadParameter("--target: the tool's flags do not name the model")
+    with create_session(
+        run,
+        references,
+        targets,
+        model=options.model,
+        stop=_rule(options),
+        seed=options.seed or 0,
+    ) as created:
+        yield created
+
+
+def _references(options: RunOptions) -> References:
+    assert options.refs is not None
+    references = References.read(options.refs)
+    return references.without(options.exclude) if options.exclude else references
+
+
+def _given(options: RunOptions) -> dict[str, Any]:
+    """Parts of the stopping rule that are given."""
+    names = ("width", "stable", "window", "max_items")
+    given = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _rule(options: RunOptions) -> StoppingRule:
+    try:
+        return StoppingRule(**_given(options))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _check_same(session: AnySession, options: RunOptions) -> None:
+    """Flags of a line that goes on must be those of the line that began."""
+    config = session.config
+    now = {f"--{k.replace('_', '-')}": v for k, v in _given(options).items()}
+    before = {
+        f"--{k.replace('_', '-')}": getattr(config.stop, k) for k in _given(options)
+    }
+    for flag, value, known in (
+        ("--model", options.model, config.model),
+        ("--seed", options.seed, config.seed),
+        ("--target", options.targets or None, session.targets),
+    ):
+        if value is not None:
+            now[flag], before[flag] = value, known
+    differing = [
+        f"{flag}: was {before[flag]!r}, is {value!r}"
+        for flag, value in now.items()
+        if value != before[flag]
+    ]
+    if differing:
+        raise StateMismatchError(
+            f"{str(session.path)!r} was started with other flags: "
+            + "; ".join(differing)
+        )
+
+
+# Reporting
+
+
+class _Reporter:
+    """Lines for people on stderr, events for scripts on stdout."""
+
+    def __init__(self, session: AnySession, as_json: bool) -> None:
+        self._session, self._as_json = session, as_json
+
+    def __call__(self, event: str, content: Mapping[str, Any]) -> None:
+        if event == "note":
+            note(content["text"])
+        elif event == "failed":
+            for (_, item), why in content["reasons"].items():
+                note(f"failed: {item}: {why}")
+        elif event == "tell":
+            self._tell(content["scores"])
+        if self._as_json and event in ("ask", "failed"):
+            print_json({"event": event, **_named(content)})
+
+    def sum_up(self, event: str) -> None:
+        """Where the run stands at its end."""
+        waiting, skipped = pending_counts(self._session), skipped_counts(self._session)
+        for result in self._session.estimates():
+            why = f", stopped: {result.stop_reason}" if result.stop_reason else ""
+            note(f"{_line(result)}{why}")
+            if self._as_json:
+                name = result.target
+                now = record(result, pending=waiting[name], skipped=skipped[name])
+                print_json({"event": event, **now})
+        note_untrained(self._session)
+        if total := sum(skipped.values()):
+            note(f"{total} items skipped: they count among the N and stay unobserved")
+
+    def _tell(self, scores: Mapping[tuple[str, str], float]) -> None:
+        told = {target for target, _ in scores}
+        for result in self._session.estimates():
+            if result.target in told:
+                note(_line(result))
+        if self._as_json:
+            print_json(
+                {
+                    "event": "tell",
+                    "scores": [
+                        {"target": target, "item": item, "score": score}
+                        for (target, item), score in scores.items()
+                    ],
+                }
+            )
+
+
+def _named(content: Mapping[str, Any]) -> dict[str, Any]:
+    if "pairs" in content:
+        return {"items": [{"target": t, "item": i} for t, i in content["pairs"]]}
+    reasons = content["reasons"].items()
+    return {
+        "items": [{"target": t, "item": i, "reason": why} for (t, i), why in reasons]
+    }
+
+
+def _line(result: Result) -> str:
+    return (
+        f"{result.target}: n = {result.n} of {result.N}, estimate {result.mean:.4f} "
+        f"[{result.low:.4f}, {result.high:.4f}]"
+    )

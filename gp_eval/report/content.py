@@ -1,0 +1,284 @@
+"""What a report says, whatever it is written as; the JSON form is this and no more."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from gp_eval.loop import StopReason
+from gp_eval.models.protocol import Hyperparameters
+
+__all__ = [
+    "Curves",
+    "EvaluatedItem",
+    "GroupScore",
+    "Pair",
+    "Provenance",
+    "RankedTarget",
+    "Ranking",
+    "ReferenceScore",
+    "Report",
+    "SkippedItem",
+    "StopSettings",
+    "TargetReport",
+]
+
+
+class _Content(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Curves(_Content):
+    """Estimate and interval after each evaluated item, place ``k`` after ``k + 1``.
+
+    Attributes:
+        estimates: Estimates, in score units.
+        widths: Full widths of the 95 % interval around them.
+    """
+
+    estimates: list[float]
+    widths: list[float]
+
+
+class GroupScore(_Content):
+    """Score of one group of items.
+
+    Attributes:
+        group: Name of the group.
+        n: Evaluated items of the group.
+        N: Items of the group.
+        estimate: Posterior mean of the group's (weighted) mean score.
+        low: Lower end of its 95 % interval.
+        high: Upper end of its 95 % interval.
+        references_mean: Mean score of the reference models on the group.
+    """
+
+    group: str
+    n: int
+    N: int
+    estimate: float
+    low: float
+    high: float
+    references_mean: float
+
+
+class EvaluatedItem(_Content):
+    """One evaluated item.
+
+    Attributes:
+        item: Its id.
+        group: Its group, if the benchmark has groups.
+        score: What the target scored.
+        references_mean: Mean score of the reference models on it.
+        predicted: What the model predicts from all other evaluated items, with the
+            hyperparameters of the report; ``None`` if the model cannot say.
+        predicted_std: Standard deviation of that prediction.
+        surprise: ``(score - predicted) / predicted_std``.
+    """
+
+    item: str
+    group: str | None
+    score: float
+    references_mean: float
+    predicted: float | None
+    predicted_std: float | None
+    surprise: float | None
+
+
+class SkippedItem(_Content):
+    """An item that could not be evaluated and counts as unobserved.
+
+    Attributes:
+        item: Its id.
+        reason: Why, as the evaluator put it.
+    """
+
+    item: str
+    reason: str
+
+
+class TargetReport(_Content):
+    """What is known about one target.
+
+    Attributes:
+        target: Its name.
+        estimate: Estimate of its full-benchmark score.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
+        width: Full width of the interval.
+        kind: What kind of interval it is.
+        covers: What the interval covers, in one sentence.
+        n: Evaluated items.
+        N: Items of the benchmark.
+        done: Whether the run has stopped.
+        stop_reason: ``"converged"``, ``"max_items"``, ``"complete"`` or ``None``.
+        stopped_at: ``n`` at which it stopped; later scores count as well.
+        stop: The state of the run in one sentence.
+        rank: Place among the references, ``1 +`` how many are better than the estimate.
+        rank_best: The same for the upper end of the interval.
+        rank_worst: The same for the lower end.
+        warnings: What a reader has to know before the number is used.
+        curves: Estimate and interval against ``n``.
+        groups: Scores by group, in the order of the items.
+        groups_note: What the group scores are, or why there are none.
+        surprises: The evaluated items of largest absolute surprise, the largest first.
+        surprises_note: What surprise means here, or why there is none.
+        surprise_rms: Root mean square of all surprises, about 1 for a model whose
+            spread is right.
+        evaluated: All evaluated items, in the order of evaluation.
+        pending: Items asked for and not told.
+        skipped: Items that could not be evaluated.
+    """
+
+    target: str
+    estimate: float
+    low: float
+    high: float
+    width: float
+    kind: str
+    covers: str
+    n: int
+    N: int
+    done: bool
+    stop_reason: StopReason | None
+    stopped_at: int | None
+    stop: str
+    rank: int
+    rank_best: int
+    rank_worst: int
+    warnings: list[str]
+    curves: Curves
+    groups: list[GroupScore]
+    groups_note: str
+    surprises: list[EvaluatedItem]
+    surprises_note: str
+    surprise_rms: float | None
+    evaluated: list[EvaluatedItem]
+    pending: list[str]
+    skipped: list[SkippedItem]
+
+
+class ReferenceScore(_Content):
+    """A reference model.
+
+    Attributes:
+        model: Its id.
+        score: Its full-benchmark score; ``None`` if it lacks items.
+    """
+
+    model: str
+    score: float | None
+
+
+class RankedTarget(_Content):
+    """A target's place among the targets; see :class:`~gp_eval.comparison.Ranked`."""
+
+    target: str
+    estimate: float
+    low: float
+    high: float
+    rank_best: int
+    rank_worst: int
+    tied_with: list[str]
+
+
+class Pair(_Content):
+    """Two targets; see :class:`~gp_eval.comparison.Difference`."""
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    probability_a_better: float
+    tied: bool
+
+
+class Ranking(_Content):
+    """The targets of one session compared by their joint belief.
+
+    Attributes:
+        ranking: The targets by estimate, the highest first; empty if there is only one
+            target or the model has no joint belief.
+        pairs: All differences.
+        note: What the ranking rests on, or why there is none.
+    """
+
+    ranking: list[RankedTarget]
+    pairs: list[Pair]
+    note: str
+
+
+class StopSettings(_Content):
+    """The stopping rule; see :class:`~gp_eval.StoppingRule`."""
+
+    width: float
+    stable: float
+    window: int
+    max_items: int | None
+
+
+class Provenance(_Content):
+    """Where the numbers come from.
+
+    Attributes:
+        model: Registered name of the model.
+        model_options: Options it was given.
+        kernel: The kernel passed in by the user, as it prints.
+        hyperparameters: The last ones fitted, raw parameters by name.
+        hyperparameters_at: Number of evaluations, over all targets, they were fitted
+            after.
+        stop: The stopping rule.
+        seed: Seed of every random choice.
+        n_items: ``N``.
+        n_references: ``K``.
+        n_evaluated: Evaluations, over all targets.
+        weighted: Whether items have different weights.
+        fingerprint: SHA-256 of the references: ids, scores, weights.
+        meta: What the table of references says about itself.
+        created: When the session was created, UTC.
+        last_event: When it was last asked or told something, UTC.
+        versions: Packages at the creation of the session.
+        reported: When the report was made, UTC.
+        reported_with: The same packages at that time.
+    """
+
+    model: str
+    model_options: dict[str, Any]
+    kernel: str | None
+    hyperparameters: Hyperparameters | None
+    hyperparameters_at: int | None
+    stop: StopSettings
+    seed: int
+    n_items: int
+    n_references: int
+    n_evaluated: int
+    weighted: bool
+    fingerprint: str
+    meta: dict[str, Any]
+    created: str
+    last_event: str | None
+    versions: dict[str, str]
+    reported: str
+    reported_with: dict[str, str]
+
+
+class Report(_Content):
+    """One session, of one target or of several.
+
+    Attributes:
+        format: Version of these keys.
+        level: Probability of every interval.
+        targets: One entry a target, in the order of the session.
+        comparison: The targets beside each other.
+        references: The reference models by score, the highest first.
+        provenance: Where the numbers come from.
+    """
+
+    format: Literal[1] = 1
+    level: float = 0.95
+    targets: list[TargetReport]
+    comparison: Ranking
+    references: list[ReferenceScore]
+    provenance: Provenance

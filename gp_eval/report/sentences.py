@@ -1,0 +1,107 @@
+"""What the numbers of a report mean, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gp_eval.loop import Result
+from gp_eval.stopping import StoppingRule
+
+__all__ = ["counted", "covers", "kind", "stop_sentence", "warnings"]
+
+_FEW = 10
+"""Evaluated items below which no number should be quoted."""
+
+
+def counted(n: int, what: str = "item") -> str:
+    """A number of things, in the singular or plural, with its verb."""
+    return f"{n} {what} was" if n == 1 else f"{n} {what}s were"
+
+
+def kind(result: Result) -> str:
+    """What kind of interval it is, for a machine-readable form."""
+    if result.n == result.N and result.width == 0.0:
+        return "exact: all items were evaluated"
+    return "95 % posterior credible interval, model-based, finite benchmark"
+
+
+def covers(result: Result, *, weighted: bool) -> str:
+    """What the interval covers and what it does not, in one sentence."""
+    mean = "weighted mean score" if weighted else "mean score"
+    what = f"the {mean} of this model on these {result.N} items"
+    if result.n == result.N and result.width == 0.0:
+        return (
+            f"All items were evaluated: this is {what} itself, and says nothing about "
+            "re-runs or other items."
+        )
+    return (
+        f"The 95 % interval is a model-based credible interval for {what}; it covers "
+        "neither re-runs of the model nor other items."
+    )
+
+
+def stop_sentence(result: Result, stop: StoppingRule) -> str:
+    """Why the run stopped, or what it waits for."""
+    at = f"Stopped after {result.stopped_at} of {result.N} items: "
+    late = ""
+    if result.stopped_at is not None and result.n > result.stopped_at:
+        late = f" {counted(result.n - result.stopped_at)} told after that."
+    if result.stop_reason == "converged":
+        return (
+            f"{at}the interval was at most {stop.width:g} wide and the last "
+            f"{stop.window} estimates lay within {stop.stable:g}.{late}"
+        )
+    if result.stop_reason == "max_items":
+        return f"{at}the budget was spent.{late}"
+    if result.stop_reason == "complete":
+        rest = "" if result.n == result.N else " that could be"
+        return f"{at}all{rest} were evaluated."
+    return (
+        f"Not stopped: {result.n} of {result.N} items evaluated so far; the rule "
+        f"wants a width of at most {stop.width:g} and the last {stop.window} estimates "
+        f"within {stop.stable:g}."
+    )
+
+
+def warnings(
+    result: Result,
+    references: Sequence[float],
+    *,
+    stop: StoppingRule,
+    n_skipped: int,
+) -> list[str]:
+    """What a reader has to know before the number is used.
+
+    Args:
+        result: Where the run stands.
+        references: Full-benchmark scores of the reference models.
+        stop: The stopping rule.
+        n_skipped: Items that could not be evaluated.
+    """
+    found = []
+    if result.n < min(_FEW, result.N):
+        found.append(
+            f"Only {counted(result.n)} evaluated: the number is mostly what the "
+            "references scored."
+        )
+    if references and not min(references) <= result.mean <= max(references):
+        side = "above" if result.mean > max(references) else "below"
+        found.append(
+            f"The estimate lies {side} all reference models. There the model "
+            "extrapolates, and intervals are more often too narrow: gp-eval simulate "
+            "--regime extrapolation shows how often on your references."
+        )
+    if result.stop_reason is None:
+        found.append("The run has not stopped: the number is preliminary.")
+    if result.stop_reason == "max_items" and result.width > stop.width:
+        found.append(
+            f"The budget was spent before the wanted width of {stop.width:g} was "
+            "reached."
+        )
+    if n_skipped:
+        found.append(
+            f"{counted(n_skipped)} skipped because the evaluation failed. That "
+            "counts as unobserved, not as wrong: where hard items fail more often, the "
+            "estimate is too high."
+        )
+    return found
