@@ -23,6 +23,7 @@ from gp_eval.models.hyperparameters import (
     trainable,
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
+from gp_eval.models.multi_target_options import check_selection, check_training
 from gp_eval.models.protocol import (
     Hyperparameters,
     LeaveOneOut,
@@ -106,8 +107,8 @@ class MultiTargetBayesAME:
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
-        _check(n_targets, selection, initial, refit_every, n_latents, latents)
-        _check_training(learning_rate, weight_decay, steps)
+        check_selection(n_targets, selection, initial, refit_every, n_latents, latents)
+        check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
         if weights is not None:
             if latents is not None or mean_module is not None:
@@ -291,39 +292,3 @@ class MultiTargetBayesAME:
             )
         self.updates[n] = read_hyperparameters(parameters)
         model.refresh()
-
-
-def _check_training(
-    learning_rate: float | None, weight_decay: float, steps: int
-) -> None:
-    if learning_rate is not None and not learning_rate > 0.0:
-        raise ValueError(f"learning_rate: expected > 0, got {learning_rate}")
-    if not weight_decay >= 0.0:
-        raise ValueError(f"weight_decay: expected >= 0, got {weight_decay}")
-    if steps < 1:
-        raise ValueError(f"steps: expected at least 1, got {steps}")
-
-
-def _check(
-    n_targets: int,
-    selection: str,
-    initial: float,
-    refit_every: int | None,
-    n_latents: int | None,
-    latents: Sequence[Kernel] | None,
-) -> None:
-    if n_targets < 1:
-        raise ValueError(f"n_targets: expected at least 1, got {n_targets}")
-    if selection not in ("round-robin", "average", "random"):
-        raise ValueError(
-            "selection: expected 'round-robin', 'average' or 'random', got "
-            f"{selection!r}"
-        )
-    if not 0.0 <= initial <= 1.0:
-        raise ValueError(f"initial: expected a share from 0 to 1, got {initial}")
-    if refit_every is not None and refit_every < 1:
-        raise ValueError(f"refit_every: expected >= 1 or None, got {refit_every}")
-    if n_latents is not None and (n_latents < 1 or latents is not None):
-        raise ValueError(
-            f"n_latents: expected at least 1 and no latents beside it, got {n_latents}"
-        )
