@@ -23,7 +23,7 @@ from gp_eval.models.hyperparameters import (
     trainable,
 )
 from gp_eval.models.multi_target import SequentialMultiTargetModel
-from gp_eval.models.multi_target_options import check_selection, check_training
+from gp_eval.models.multi_target_checks import check_design, check_training
 from gp_eval.models.protocol import (
     Hyperparameters,
     LeaveOneOut,
@@ -107,7 +107,7 @@ class MultiTargetBayesAME:
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
-        check_selection(n_targets, selection, initial, refit_every, n_latents, latents)
+        check_design(n_targets, selection, initial, refit_every, n_latents, latents)
         check_training(learning_rate, weight_decay, steps)
         self._fingerprint = references.fingerprint
         if weights is not None:

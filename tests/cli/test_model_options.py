@@ -141,6 +141,22 @@ def test_weights_from_metadata_are_by_likeness_to_the_target_or_a_named_row(
         assert len(set(expected)) > 2
 
 
+def test_dates_in_metadata_are_near_or_far(tmp_path: Path, table: Path) -> None:
+    """As texts they would only be equal or not."""
+    models = References.read(table).models
+    days = {m: f"2026-01-{1 + 2 * k:02d}" for k, m in enumerate(models)}
+    rows = "".join(f"{m},{day}\n" for m, day in days.items())
+    path = tmp_path / "dates.csv"
+    path.write_text(f"model,released\n{rows}mine,2026-01-02\n")
+    outcome = start(tmp_path / "run", table, "--target", "mine", "--metadata", path)
+    assert outcome.code == 0, outcome.err
+    weights = settings(tmp_path / "run")["model_options"]["weights"]
+    # Gower: one minus the distance in days over the range of the references.
+    span = 2 * (len(models) - 1)
+    shares = [1 - abs(2 * k - 1) / span for k in range(len(models))]
+    assert weights == pytest.approx([s / sum(shares) for s in shares])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

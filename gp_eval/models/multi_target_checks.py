@@ -1,4 +1,4 @@
-"""Options of the joint model that cannot be used are refused at once."""
+"""Checks of the options of BayesAME for several targets."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from gpytorch.kernels import Kernel
 
-__all__ = ["check_selection", "check_training"]
+__all__ = ["check_design", "check_training"]
 
 
 def check_training(
     learning_rate: float | None, weight_decay: float, steps: int
 ) -> None:
-    """Raise ``ValueError`` for settings of the training that cannot be used."""
+    """Raise ``ValueError`` for settings that AdamW cannot train with."""
     if learning_rate is not None and not learning_rate > 0.0:
         raise ValueError(f"learning_rate: expected > 0, got {learning_rate}")
     if not weight_decay >= 0.0:
@@ -21,7 +21,7 @@ def check_training(
         raise ValueError(f"steps: expected at least 1, got {steps}")
 
 
-def check_selection(
+def check_design(
     n_targets: int,
     selection: str,
     initial: float,
@@ -29,7 +29,7 @@ def check_selection(
     n_latents: int | None,
     latents: Sequence[Kernel] | None,
 ) -> None:
-    """Raise ``ValueError`` for options of targets, selection and latents."""
+    """Raise ``ValueError`` for a number, share or choice that cannot be."""
     if n_targets < 1:
         raise ValueError(f"n_targets: expected at least 1, got {n_targets}")
     if selection not in ("round-robin", "average", "random"):
