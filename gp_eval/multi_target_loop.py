@@ -11,16 +11,17 @@ from torch import Tensor
 
 from gp_eval._random import random_order
 from gp_eval.acquisition import qAverageInformationGain
-from gp_eval.acquisition.select import best_candidate
+from gp_eval.acquisition.select import best_candidate, pair_values
 from gp_eval.data import References
 from gp_eval.loop import Result, StopReason
 from gp_eval.models.protocol import MultiTargetModel, Performance, SupportsBegin
 from gp_eval.stopping import StoppingRule
+from gp_eval.target_states import TargetStates
 
 __all__ = ["MultiTargetLoop"]
 
 
-class MultiTargetLoop:
+class MultiTargetLoop(TargetStates):
     """Section 3.2 of the BayesAME paper as a state machine in memory.
 
     First all targets are evaluated on the same random items. Then the targets take
@@ -42,12 +43,6 @@ class MultiTargetLoop:
             evaluations, which the window is over.
         seed: Fixes the initial items and every other random choice.
         order: A permutation of the items, shape ``N``, in place of the one by seed.
-
-    Attributes:
-        pending (dict): Pairs ``(target, item)`` asked and not told, in that order.
-        skipped (dict): Pairs that cannot be evaluated and stay unobserved.
-        scores (list): Scores by item, one dictionary a target.
-        stop_reasons (list): Why each target stopped, ``None`` while it runs.
     """
 
     def __init__(
@@ -59,8 +54,8 @@ class MultiTargetLoop:
         seed: int = 0,
         order: Tensor | None = None,
     ) -> None:
-        self.model, self.stop = model, stop
-        self.n_targets, self.n_items = model.n_targets, len(references.items)
+        super().__init__(model.n_targets, len(references.items), stop)
+        self.model = model
         if order is None:
             order = random_order(self.n_items, seed)
         self._order: list[int] = order.tolist()
@@ -75,26 +70,10 @@ class MultiTargetLoop:
             groups = torch.unique(references.scores, dim=0, return_inverse=True)[1]
         self._same_as = groups.repeat(self.n_targets) + shift * self.n_items
         self._rank = torch.argsort(order).repeat(self.n_targets)
-        self._free = torch.ones(self.n_targets, self.n_items, dtype=torch.bool)
         self._turn = 0
-        self.pending: dict[tuple[int, int], None] = {}
-        self.skipped: dict[tuple[int, int], None] = {}
-        self.scores: list[dict[int, float]] = [{} for _ in range(self.n_targets)]
-        self.stop_reasons: list[StopReason | None] = [None] * self.n_targets
-        self._stopped_at: list[int | None] = [None] * self.n_targets
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._untrained = [0] * self.n_targets
-
-    @property
-    def n(self) -> int:
-        """Evaluated pairs, over all targets."""
-        return sum(len(scores) for scores in self.scores)
-
-    @property
-    def done(self) -> bool:
-        """Whether every target has stopped."""
-        return all(reason is not None for reason in self.stop_reasons)
 
     def performance(self) -> Performance:
         """The joint belief at present, shape ``T``."""
@@ -187,17 +166,9 @@ class MultiTargetLoop:
             return None
         items = torch.nonzero(self._free[target]).squeeze(-1)
         pairs = items + target * self.n_items
-        values = self._values(acquisition, pairs)
+        values = pair_values(acquisition, pairs, self.n_items)
         best = best_candidate(values, pairs, self._same_as, self._rank)
         return target, best - target * self.n_items
-
-    def _values(self, acquisition: AcquisitionFunction, pairs: Tensor) -> Tensor:
-        of_items = getattr(acquisition, "of_items", None)
-        if of_items is not None:  # past BoTorch's transforms, see select_items
-            return of_items(pairs.unsqueeze(-1)).cpu()
-        rows = torch.stack([pairs % self.n_items, pairs // self.n_items], dim=-1)
-        with torch.no_grad():
-            return acquisition(rows.unsqueeze(-2).to(torch.float64)).cpu()
 
     def _by_average_gain(
         self, acquisition: qAverageInformationGain
@@ -217,9 +188,6 @@ class MultiTargetLoop:
         draw = random_order(len(lacking), seed)
         return lacking[int(draw[0])], item
 
-    def _running(self) -> list[int]:
-        return [t for t, reason in enumerate(self.stop_reasons) if reason is None]
-
     def _next_target(self) -> int | None:
         """The running target whose turn it is and that may be given an item."""
         for step in range(self.n_targets):
@@ -227,16 +195,6 @@ class MultiTargetLoop:
             if self.stop_reasons[target] is None and self._room(target):
                 return target
         return None
-
-    def _room(self, target: int) -> int:
-        """How many more items may be asked of a target."""
-        left = self.n_items - self._n_skipped(target)
-        budget = min(left, self.stop.max_items or left)
-        waiting = sum(1 for t, _ in self.pending if t == target)
-        return max(0, budget - len(self.scores[target]) - waiting)
-
-    def _n_skipped(self, target: int) -> int:
-        return sum(1 for t, _ in self.skipped if t == target)
 
     # Telling
 
@@ -275,14 +233,6 @@ class MultiTargetLoop:
         """
         if isinstance(self.model, SupportsBegin) and not self.initial_left():
             self.model.begin()
-
-    def _nothing_left(self, target: int) -> bool:
-        n = len(self.scores[target]) + self._n_skipped(target)
-        return n == self.n_items
-
-    def _stop(self, target: int, reason: StopReason) -> None:
-        self.stop_reasons[target] = reason
-        self._stopped_at[target] = len(self.scores[target])
 
     def _reason(self, target: int, width: float) -> StopReason | None:
         n = len(self.scores[target])

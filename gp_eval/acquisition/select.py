@@ -15,6 +15,7 @@ __all__ = [
     "SupportsItems",
     "SupportsLookahead",
     "best_candidate",
+    "pair_values",
     "select_items",
 ]
 
@@ -138,3 +139,21 @@ def best_candidate(
         return first
     tied = tied[same_as[tied] == same_as[first]]
     return int(tied[rank[tied].argmin()])
+
+
+def pair_values(
+    acquisition: AcquisitionFunction, pairs: Tensor, n_items: int
+) -> Tensor:
+    """Values of pairs of item and target, each by itself, on the CPU.
+
+    Args:
+        acquisition: Over rows ``[item, target]``.
+        pairs: Integers of shape ``b``: a pair is ``target * N + item``.
+        n_items: ``N``.
+    """
+    of_items = getattr(acquisition, "of_items", None)
+    if of_items is not None:  # past BoTorch's transforms, see select_items
+        return of_items(pairs.unsqueeze(-1)).cpu()
+    rows = torch.stack([pairs % n_items, pairs // n_items], dim=-1)
+    with torch.no_grad():
+        return acquisition(rows.unsqueeze(-2).to(torch.float64)).cpu()

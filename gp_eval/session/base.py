@@ -4,61 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from gp_eval.data.validation import some
 from gp_eval.errors import ScoreError, StateMismatchError
-from gp_eval.loop import Result, StopReason
+from gp_eval.loop import Result
 from gp_eval.models import SupportsRefit
 from gp_eval.models.protocol import SupportsScoreCheck
 from gp_eval.session.checks import as_score
 from gp_eval.session.config import BaseConfig
+from gp_eval.session.driven import Loop
 from gp_eval.session.folder import SessionFolder
 from gp_eval.session.journal import Ask, Event, Skip, Tell, Update
 
-__all__ = ["BaseSession", "Loop", "Pair"]
+__all__ = ["BaseSession", "Pair"]
 
 Config = TypeVar("Config", bound=BaseConfig)
 
 Pair = tuple[str, str]
 """A target and an item, by name."""
-
-
-class Loop(Protocol):
-    """What a session drives: a run over pairs of a target and an item, by index."""
-
-    scores: list[dict[int, float]]
-
-    @property
-    def skipped(self) -> dict[tuple[int, int], None]:
-        """Pairs that cannot be evaluated."""
-
-    @property
-    def pending(self) -> dict[tuple[int, int], None]:
-        """Pairs asked and not told, in the order of asking."""
-
-    @property
-    def stop_reasons(self) -> list[StopReason | None]:
-        """Why each target stopped."""
-
-    @property
-    def done(self) -> bool:
-        """Whether every target has stopped."""
-
-    def ask(self, q: int = 1) -> list[tuple[int, int]]:
-        """The next pairs."""
-
-    def reserve(self, target: int, item: int) -> None:
-        """Count a pair as asked."""
-
-    def tell(self, target: int, item: int, score: float) -> None:
-        """Take in a score."""
-
-    def skip(self, target: int, item: int) -> None:
-        """Leave a pair unobserved."""
-
-    def results(self, targets: Sequence[str], items: Sequence[str]) -> list[Result]:
-        """Where each target stands."""
 
 
 class BaseSession(Generic[Config]):
