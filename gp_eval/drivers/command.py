@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import subprocess
@@ -83,7 +84,9 @@ class CommandDriver:
         found = Outcome()
         for part in sorted(folder.iterdir()):
             if part.is_dir() and _target_of(part) == target:
-                found.update(self._read(part, target, items, unfinished=True))
+                # What cannot be used is evaluated again: it must not stop every resume.
+                with contextlib.suppress(DataError, ScoreError):
+                    found.update(self._read(part, target, items, unfinished=True))
         return found
 
     def _evaluate(self, folder: Path, target: str, items: Sequence[str]) -> Outcome:
@@ -115,7 +118,8 @@ class CommandDriver:
             raw: Mapping[str, Any] = told
         else:
             raw = read_lines(path, unfinished=unfinished)
-        strange = [item for item in raw if item not in set(self._items)]
+        known = set(self._items)
+        strange = [item for item in raw if item not in known]
         if strange:
             raise ScoreError(
                 f"{str(path)!r}: {strange[0]!r} is not among the items of this session"
@@ -123,7 +127,8 @@ class CommandDriver:
         outcome = Outcome()
         for item in items:
             if item in raw:
-                _sort_in(outcome, (target, item), raw[item])
+                with contextlib.suppress(*[ScoreError] * unfinished):
+                    _sort_in(outcome, (target, item), raw[item])
         return outcome
 
 

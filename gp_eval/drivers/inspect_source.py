@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gp_eval.drivers.inspect_items import InspectItems, was_interrupted
 from gp_eval.drivers.protocol import Batch, Outcome
-from gp_eval.readers.inspect_logs import log_of_samples
+from gp_eval.readers.inspect_logs import log_of_samples, whole_samples
 
 if TYPE_CHECKING:
     from gp_eval.drivers.rounds import Rounds
@@ -33,7 +33,8 @@ def run_with_source(
     samples = {str(sample.id): sample for sample in task.dataset}
     batch = rounds.next()
     while batch is not None:
-        feed = _Feed(rounds, batch, samples, items)
+        epochs = arguments.get("epochs") or task.epochs or 1
+        feed = _Feed(rounds, batch, samples, items, getattr(epochs, "epochs", epochs))
         options = {
             **arguments,
             "tasks": task_with(task, dataset=_source(feed)),
@@ -61,8 +62,14 @@ class _Feed:
     """
 
     def __init__(
-        self, rounds: Rounds, batch: Batch, samples: dict[str, Any], items: InspectItems
+        self,
+        rounds: Rounds,
+        batch: Batch,
+        samples: dict[str, Any],
+        items: InspectItems,
+        epochs: int,
     ) -> None:
+        self._epochs = epochs
         self._rounds, self._samples, self._items = rounds, samples, items
         self._folder = batch.folder
         self._done: list[dict[str, Any]] = []
@@ -105,6 +112,7 @@ class _Feed:
         outcome, done = Outcome(), self._done
         self._done = []
         if broken is not None:
+            done = whole_samples(done, self._epochs)
             outcome.failures |= dict.fromkeys(self.batch.pairs, broken)
         for target, chosen in self.batch.by_target.items():
             path = self.batch.folder / "running"

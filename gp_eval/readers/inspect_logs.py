@@ -6,6 +6,7 @@ Only the header and the summaries of the samples are read, never the transcripts
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from gp_eval.readers.archive import Archive, open_archive
 from gp_eval.readers.records import Log, Options, Rows, number
 from gp_eval.readers.source import json_document, parse_json
 
-__all__ = ["log_of_samples", "read_inspect"]
+__all__ = ["log_of_samples", "read_inspect", "whole_samples"]
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _WORDS = {"yes": 1.0, "no": 0.0}
@@ -45,8 +46,13 @@ def read_inspect(path: Path, options: Options) -> Log:
     evaluation = _object(header.get("eval"), path, "eval")
     if not isinstance(samples, list):
         raise DataError(f"{str(path)!r}: samples: expected a list")
-    rows, bare = _rows(samples, path)
     status = str(header.get("status") or _IN_PROGRESS)
+    if status != "success":
+        # The mean of some epochs is another score than the mean of all.
+        complete = whole_samples(samples, _epochs(evaluation))
+        log.notes["epochs of unfinished samples"] += len(samples) - len(complete)
+        samples = complete
+    rows, bare = _rows(samples, path)
     log.notes[f"runs with status {status}"] += status != "success"
     log.notes["samples without any score"] += bare
     log.refused.update(rows.refused)
@@ -86,6 +92,20 @@ def log_of_samples(
     log.refused.update(rows.refused)
     log.blocks = rows.blocks(model=model, task=task, source=path)
     return log
+
+
+def whole_samples(samples: list[Any], epochs: int) -> list[Any]:
+    """Those of which all epochs are there, and those that are no samples."""
+    ids = [str(s.get("id")) if isinstance(s, dict) else None for s in samples]
+    counts = Counter(ids)
+    pairs = zip(samples, ids, strict=True)
+    return [s for s, key in pairs if key is None or counts[key] >= epochs]
+
+
+def _epochs(evaluation: dict[str, Any]) -> int:
+    config = evaluation.get("config")
+    epochs = config.get("epochs") if isinstance(config, dict) else None
+    return epochs if isinstance(epochs, int) else 1
 
 
 def _from_archive(archive: Archive, path: Path) -> tuple[dict[str, Any], list[Any]]:
@@ -129,7 +149,7 @@ def _rows(samples: list[Any], path: Path) -> tuple[Rows, int]:
         if not isinstance(sample, dict) or not isinstance(sample.get("id"), str | int):
             raise DataError(f"{where}: expected an object with an id")
         item, epoch = str(sample["id"]), sample.get("epoch", 1)
-        if not isinstance(epoch, int):
+        if not isinstance(epoch, int) or not abs(epoch) < 2**31:
             raise DataError(f"{where}: epoch is {epoch!r:.60}")
         if (item, epoch) in seen:
             raise DataError(f"{where}: id {item!r} is listed twice in epoch {epoch}")

@@ -158,7 +158,7 @@ def _read_long(path: Path, columns: list[str], options: Options) -> Log:
     for name, blank in (("task", ""), ("metric", ""), ("group", ""), ("epoch", "1")):
         keys[name] = frame[name].fillna(blank).astype(str) if name in columns else blank
     epochs = to_numbers(keys["epoch"], path, "epoch")
-    if not (epochs % 1 == 0).all():
+    if not ((epochs % 1 == 0) & (abs(epochs) < 2**31)).all():
         raise DataError(f"{str(path)!r}, column 'epoch': expected whole numbers")
     keys["epoch"] = epochs.astype(int)
     weights = to_numbers(frame["weight"], path, "weight") if "weight" in extra else None

@@ -15,7 +15,7 @@ from sessions import score_of
 from gp_eval import Result, Session
 from gp_eval.drivers import CommandDriver, drive
 from gp_eval.drivers.command import read_lines
-from gp_eval.errors import DriverError, ScoreError
+from gp_eval.errors import DataError, DriverError, ScoreError
 
 LOOK_UP = """
 while read -r item; do
@@ -269,3 +269,19 @@ def test_what_the_command_prints_is_not_on_stdout(
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "noise" in captured.err
+
+
+@pytest.mark.parametrize("rubbish", ["{item}=oops", "zzz=1", "PK\\003\\004abc"])
+def test_what_cannot_be_recovered_is_evaluated_again_by_a_mended_script(
+    tmp_path: Path, straight: Result, rubbish: str
+) -> None:
+    """Left behind by a first run, it must not stop every later one."""
+    bad = f"""
+read -r item < "$1"
+printf '{rubbish.replace("{item}", "%s")}\\n' "$item" > "$2"
+"""
+    with create(tmp_path / "run") as session:
+        driver = script(tmp_path, bad)
+        with pytest.raises((DriverError, ScoreError, DataError)):
+            drive(session, driver, batch=5)
+    assert resumed(tmp_path, script(tmp_path, LOOK_UP)) == straight

@@ -81,6 +81,16 @@ def test_epochs_are_averaged_and_counted(tmp_path: Path) -> None:
     assert built.counts["repeats_averaged"] == 4
 
 
+def test_a_killed_run_gives_no_score_from_some_of_the_epochs(tmp_path: Path) -> None:
+    """Their mean is another score than the mean of all."""
+    samples = [inspect_sample("a", value, epoch=e) for e, value in ((1, "C"), (2, "I"))]
+    samples.append(inspect_sample("b", "C", epoch=1))
+    path = write_eval(tmp_path / "a.eval", samples, killed=True, config={"epochs": 2})
+    log = read(path)
+    assert set(log.blocks[0].items) == {"a"}
+    assert log.notes["epochs of unfinished samples"] == 1
+
+
 def test_a_retry_keeps_the_latest_that_did_not_fail(tmp_path: Path) -> None:
     first = [inspect_sample("a", "I"), inspect_sample("b", error="x")]
     second = [inspect_sample("a", error="y"), inspect_sample("b", "C")]

@@ -109,3 +109,10 @@ def test_odd_values_in_results_files_end_in_no_other_error(tmp_path: Path) -> No
         except DataError:
             continue
     assert read_ones > 100
+
+
+def test_an_epoch_beyond_all_whole_numbers_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("model,item,epoch,score\nm,a,1e30,1\nm,b,1,0\n")
+    with pytest.raises(DataError, match="epoch"):
+        read_logs([path])
