@@ -20,7 +20,12 @@ from gp_eval.linalg.kernel_table import dense_covariance, has_closed_form
 from gp_eval.linalg.likelihood_terms import likelihood_terms
 from gp_eval.linalg.lmc_table import shares_distances
 from gp_eval.optim.lmc_gram import LMCGram
-from gp_eval.optim.objective import Objective, bounded_parameters, write_parameters
+from gp_eval.optim.objective import (
+    Objective,
+    bounded_parameters,
+    flat_gradient,
+    write_parameters,
+)
 from gp_eval.optim.pair_scores import PairScores
 
 __all__ = ["AutogradLMCObjective", "ClosedFormLMCObjective", "make_lmc_objective"]
@@ -181,12 +186,8 @@ class AutogradLMCObjective:
             for module in modules:
                 for _, owner, prior, closure, _ in module.named_priors():
                     value = value - prior.log_prob(closure(owner)).sum()
-            gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-        flat = [
-            torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)
-            for g, p in zip(gradients, parameters, strict=True)
-        ]
-        return value.detach(), torch.cat(flat)
+            gradient = flat_gradient(value, parameters)
+        return value.detach(), gradient
 
     def _covariance(self) -> Tensor:
         size, target = self.place.shape[0], self.scores.target

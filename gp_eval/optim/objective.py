@@ -26,6 +26,7 @@ __all__ = [
     "ClosedFormObjective",
     "Objective",
     "bounded_parameters",
+    "flat_gradient",
     "make_objective",
     "negative_log_marginal_likelihood",
     "write_parameters",
@@ -182,12 +183,18 @@ class AutogradObjective:
             value = negative_log_marginal_likelihood(gram, self.residual)
             for _, module, prior, closure, _ in self.kernel.named_priors():
                 value = value - prior.log_prob(closure(module)).sum()
-            gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-        flat = [
-            torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)
-            for g, p in zip(gradients, parameters, strict=True)
-        ]
-        return value.detach(), torch.cat(flat)
+            gradient = flat_gradient(value, parameters)
+        return value.detach(), gradient
+
+
+def flat_gradient(value: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """Gradient of a scalar by autograd, shape ``p``; 0 where it does not depend."""
+    gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+    flat = [
+        torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)
+        for g, p in zip(gradients, parameters, strict=True)
+    ]
+    return torch.cat(flat)
 
 
 def write_parameters(parameters: Sequence[Tensor], values: Tensor) -> None:

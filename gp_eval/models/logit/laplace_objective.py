@@ -8,7 +8,11 @@ from torch import Tensor
 
 from gp_eval.linalg.kernel_table import dense_covariance
 from gp_eval.models.logit.sites import Counts, Sites, laplace_sites
-from gp_eval.optim.objective import bounded_parameters, write_parameters
+from gp_eval.optim.objective import (
+    bounded_parameters,
+    flat_gradient,
+    write_parameters,
+)
 
 __all__ = ["LaplaceObjective"]
 
@@ -55,12 +59,8 @@ class LaplaceObjective:
             for _, module, prior, closure, _ in self.kernel.named_priors():
                 log_prior = prior.log_prob(closure(module)).sum()
                 value, surrogate = value + log_prior.detach(), surrogate + log_prior
-            gradients = torch.autograd.grad(surrogate, parameters, allow_unused=True)
-        flat = [
-            torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)
-            for g, p in zip(gradients, parameters, strict=True)
-        ]
-        return -value, -torch.cat(flat)
+            gradient = flat_gradient(surrogate, parameters)
+        return -value, -gradient
 
 
 def _gram_gradient(gram: Tensor, sites: Sites, counts: Counts) -> Tensor:
