@@ -2,6 +2,7 @@ r"""How scores arise from latent values ``f``: the two cases of Appendix B.3."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
@@ -66,20 +67,37 @@ class Scores(Protocol):
         """
 
 
-class BinaryScores:
+class _Checked(ABC):
+    """The two checks that follow from which scores there can be."""
+
+    expected: str
+
+    @abstractmethod
+    def allows(self, score: float) -> bool:
+        """Whether there can be such a score."""
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that cannot be."""
+        if not self.allows(score):
+            raise ValueError(f"expected {self.expected}, got {score}")
+
+    def check(self, scores: Mapping[int, float]) -> None:
+        """Raise ``ValueError`` for an item whose score cannot be."""
+        wrong = {i: s for i, s in scores.items() if not self.allows(s)}
+        _refuse(wrong, self.expected)
+
+
+class BinaryScores(_Checked):
     r"""Right or wrong, by Laplace's approximation.
 
     :math:`p(s_i \mid f) = \sigma(f_b)^{s_i} (1 - \sigma(f_b))^{1 - s_i}`.
     """
 
-    def check_score(self, score: float) -> None:
-        """Raise ``ValueError`` for a score other than 0 and 1."""
-        if score not in (0.0, 1.0):
-            raise ValueError(f"expected 0 or 1, got {score}")
+    expected = "0 or 1"
 
-    def check(self, scores: Mapping[int, float]) -> None:
-        """Raise ``ValueError`` for scores other than 0 and 1."""
-        _refuse({i: s for i, s in scores.items() if s not in (0.0, 1.0)}, "0 or 1")
+    def allows(self, score: float) -> bool:
+        """Whether the score is 0 or 1."""
+        return score in (0.0, 1.0)
 
     def sites(
         self,
@@ -113,7 +131,7 @@ class BinaryScores:
         return slope
 
 
-class ContinuousScores:
+class ContinuousScores(_Checked):
     r"""Scores in [0, 1]: :math:`\operatorname{logit} s_i \sim N(f_b, N_b \sigma^2)`.
 
     Args:
@@ -124,14 +142,11 @@ class ContinuousScores:
     def __init__(self, noise: Tensor, clip: float) -> None:
         self._noise, self.clip = noise, clip
 
-    def check_score(self, score: float) -> None:
-        """Raise ``ValueError`` for a score outside [0, 1]."""
-        if not 0.0 <= score <= 1.0:
-            raise ValueError(f"expected 0 to 1, got {score}")
+    expected = "0 to 1"
 
-    def check(self, scores: Mapping[int, float]) -> None:
-        """Raise ``ValueError`` for scores outside [0, 1]."""
-        _refuse({i: s for i, s in scores.items() if not 0 <= s <= 1}, "0 to 1")
+    def allows(self, score: float) -> bool:
+        """Whether the score is in [0, 1]."""
+        return 0.0 <= score <= 1.0
 
     def observations(self, bucket: Tensor, score: Tensor) -> Observations:
         """Mean logits by bucket, of ``n`` items."""
