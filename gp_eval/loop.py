@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -196,6 +197,7 @@ class EvaluationLoop:
         belief = self.model.performance()
         self.estimate, self.width = float(belief.mean), float(belief.width())
         self.variance = float(belief.variance)
+        self.dof = math.inf if belief.dof is None else float(belief.dof)
         if not self.n:
             return
         self.estimates.append(self.estimate)

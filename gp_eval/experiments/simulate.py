@@ -17,6 +17,7 @@ from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Simulator
 from gp_eval.experiments.simulators import make_simulator
 from gp_eval.experiments.store import CellResult, is_finished, write_result
+from gp_eval.intervals import check_dof
 from gp_eval.models.registry import model_factory, takes_targets
 
 __all__ = ["Outcome", "run_cell", "simulate"]
@@ -131,6 +132,8 @@ def _simulate_cell(cell: Cell, scores: References, simulator: Simulator) -> Cell
         finite = finite[:, int(finite[0].long().argmax()) :]
     if not bool(finite.all()):
         raise ValueError(f"{cell.model}: estimates or variances are not finite")
+    if curves.dof is not None:
+        check_dof(curves.dof)
     return CellResult(
         cell=cell,
         targets=split.targets,

@@ -125,17 +125,22 @@ def simulate_one_by_one(
         n_max: Number of items to evaluate.
     """
     never = StoppingRule(width=torch.finfo(torch.float64).tiny)
-    means, variances = [], []
+    means, variances, dofs = [], [], []
     for row in scores.tolist():
         loop = EvaluationLoop(build(references), references, stop=never, order=order)
         variance: list[float] = []
+        dof: list[float] = []
         while len(variance) < n_max:
             for item in loop.ask(min(loop.per_iteration, n_max - len(variance))):
                 loop.tell(item, row[item])
                 variance.append(loop.variance)
+                dof.append(loop.dof)
         means.append(loop.estimates)
         variances.append(variance)
+        dofs.append(dof)
+    degrees = torch.tensor(dofs, dtype=torch.float64)
     return Curves(
         torch.tensor(means, dtype=torch.float64),
         torch.tensor(variances, dtype=torch.float64),
+        None if bool(degrees.isposinf().all()) else degrees,
     )

@@ -30,7 +30,8 @@ class CellResult:
         cell: The cell.
         targets: Ids of the ``T`` targets.
         truth: Their full-benchmark scores, shape ``T``.
-        curves: Estimates and variances, ``T x n_max``.
+        curves: Estimates and variances, ``T x n_max``; normal where the file has no
+            column ``dof``.
         n_items: ``N``.
         cpu_s: CPU seconds of one run.
         fingerprint: Fingerprint of the scores that the cell was drawn from.
@@ -49,12 +50,12 @@ def write_result(result: CellResult, folder: Path) -> None:
     """Write a result in one atomic step."""
     arrow = require_pyarrow()
     n_max = result.curves.mean.shape[1]
+    curves = {k: v for k, v in vars(result.curves).items() if v is not None}
     table = arrow.table(
         {
             "target": arrow.array(np.repeat(result.targets, n_max)).dictionary_encode(),
             "n": np.tile(np.arange(1, n_max + 1, dtype=np.int32), len(result.targets)),
-            "mean": result.curves.mean.cpu().numpy().ravel(),
-            "variance": result.curves.variance.cpu().numpy().ravel(),
+            **{name: curve.cpu().numpy().ravel() for name, curve in curves.items()},
         }
     )
     meta = {
@@ -82,7 +83,8 @@ def read_result(path: Path) -> CellResult:
         table = arrow.parquet.read_table(path)
         meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
         shape = (len(meta["targets"]), -1)
-        curves = Curves(*(_column(table, name, shape) for name in ("mean", "variance")))
+        names = ["mean", "variance", *(["dof"] if "dof" in table.column_names else [])]
+        curves = Curves(**{name: _column(table, name, shape) for name in names})
         return CellResult(
             cell=Cell(**meta["cell"]),
             targets=tuple(meta["targets"]),

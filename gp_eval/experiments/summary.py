@@ -14,7 +14,6 @@ from torch import Tensor
 
 from gp_eval.experiments.metrics import evaluation_weighted_rmse
 from gp_eval.experiments.store import CellResult
-from gp_eval.models.protocol import Performance
 
 __all__ = ["FRACTIONS", "WIDTHS", "Stop", "Summary", "first_stop", "summarise"]
 
@@ -161,8 +160,7 @@ def _summarise(
         )
     errors = torch.cat([r.curves.mean - r.truth.unsqueeze(-1) for r in group])
     estimates = torch.cat([r.curves.mean for r in group])
-    variances = torch.cat([r.curves.variance for r in group]).clamp_min(0.0)
-    half = Performance(estimates, variances).width() / 2
+    half = torch.cat([r.curves.half_width() for r in group])
     # At n = N both sides are 0 up to the rounding of a sum.
     covered = (errors.abs() <= half + 1e-12).double()
     covered = torch.where(errors.isnan(), torch.nan, covered)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Protocol, runtime_checkable
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
+
+from gp_eval.intervals import half_width
 
 __all__ = [
     "Hyperparameters",
@@ -36,23 +37,28 @@ class Performance:
 
     Attributes:
         mean: The reported estimate, in score units; a scalar, or of shape ``T``.
-        variance: Variance of ``R`` given the evaluated items, squared score units.
+        variance: Variance of ``R`` given the evaluated items, squared score units;
+            with ``dof`` the squared scale of Student's t, which is the variance but
+            for the factor ``dof / (dof - 2)``.
         covariance: Joint covariance ``T x T`` of several targets' scores, whose
             diagonal is ``variance``.
+        dof: Degrees of freedom > 0 of a Student-t belief, a scalar or of the shape of
+            ``mean``, infinite where it is normal; ``None`` for a normal belief.
     """
 
     mean: Tensor
     variance: Tensor
     covariance: Tensor | None = None
+    dof: Tensor | None = None
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation of ``R``."""
+        """Standard deviation of ``R``; with ``dof`` the scale of Student's t."""
         return self.variance.sqrt()
 
     def width(self, level: float = 0.95) -> Tensor:
         """Full width of the central interval; the stopping rule's second quantity."""
-        return 2.0 * NormalDist().inv_cdf(0.5 + level / 2.0) * self.std
+        return 2.0 * half_width(self.variance, self.dof, level=level)
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
         """The interval of that width around the reported estimate."""

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -17,7 +16,6 @@ from gp_eval.report.content import EvaluatedItem, GroupScore
 
 __all__ = ["ItemBelief", "group_weights", "largest"]
 
-_Z95 = NormalDist().inv_cdf(0.975)
 _LISTED = 10
 """Surprises shown."""
 
@@ -99,7 +97,9 @@ class ItemBelief:
             return [], _NOT_AVAILABLE
         shape = (self.n_targets, len(self.names))
         means = self.groups.mean.cpu().view(shape)[target].tolist()
-        stds = self.groups.std.cpu().view(shape)[target].tolist()
+        low, high = (
+            end.cpu().view(shape)[target].tolist() for end in self.groups.interval()
+        )
         references = (self.weights @ self.references.scores.nanmean(-1)).tolist()
         size = Counter(self.references.groups)
         named = zip(self.references.items, self.references.groups, strict=True)
@@ -110,8 +110,8 @@ class ItemBelief:
                 n=told[name],
                 N=size[name],
                 estimate=means[g],
-                low=means[g] - _Z95 * stds[g],
-                high=means[g] + _Z95 * stds[g],
+                low=low[g],
+                high=high[g],
                 references_mean=references[g],
             )
             for g, name in enumerate(self.names)

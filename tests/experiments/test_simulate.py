@@ -6,11 +6,14 @@ import joblib
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
+from pyarrow import parquet
+from scipy import stats
 
 from gp_eval._random import random_order
 from gp_eval.data import References
 from gp_eval.errors import StateMismatchError
 from gp_eval.experiments.cells import Cell, plan_cells
+from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.simulators import make_simulator, simulate_one_by_one
 from gp_eval.experiments.store import read_result
@@ -238,6 +241,66 @@ def test_a_model_that_refuses_the_data_does_not_stop_the_others(tmp_path: Path) 
     assert all("expected scores 0 or 1" in o.refused for o in outcomes if o.refused)
     for cell in planned:
         assert (tmp_path / cell.path).exists() is (cell.model == "rs-mean")
+
+
+class OfStudentsT(PriorMean):
+    """A method whose belief has heavier tails, but at one item."""
+
+    n = 0
+
+    def condition(self, items: torch.Tensor, scores: torch.Tensor) -> None:
+        self.n += len(items)
+
+    def performance(self) -> Performance:
+        dof = None if self.n == 1 else torch.tensor(self.n / 2 + 1.0).double()
+        return Performance(self.belief.mean, self.belief.variance, dof=dof)
+
+
+def test_degrees_of_freedom_are_kept_with_the_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+    register_model("student", OfStudentsT)
+    planned = cells(models=["student", "rs-mean"], seeds=1, draws=1)
+    assert [o.refused for o in simulate(planned, {"toy": table()}, tmp_path)] == (
+        [None] * 4
+    )
+    result = read_result(tmp_path / planned[0].path)
+    expected = [torch.inf, *(n / 2 + 1.0 for n in range(2, 31))]
+    assert result.curves.dof is not None
+    assert result.curves.dof.tolist() == [expected] * 3
+    half = result.curves.half_width()
+    assert float(half[0, 0]) == pytest.approx(stats.norm.ppf(0.975) * 0.1)
+    assert float(half[2, 4]) == pytest.approx(stats.t.ppf(0.975, 3.5) * 0.1)
+    # A file of normal beliefs is as it was before.
+    normal = tmp_path / planned[1].path
+    assert read_result(normal).curves.dof is None
+    assert parquet.read_schema(normal).names == ["target", "n", "mean", "variance"]
+
+
+def test_curves_have_one_shape() -> None:
+    mean = torch.zeros(3, 5)
+    with pytest.raises(ValueError, match=r"one shape R x n_max, got .*'dof': \(3, 1\)"):
+        Curves(mean, mean, torch.ones(3, 1))
+
+
+class NoFreedom(PriorMean):
+    """A method that loses its degrees of freedom."""
+
+    def performance(self) -> Performance:
+        nothing = torch.tensor(float("nan"), dtype=torch.float64)
+        return Performance(self.belief.mean, self.belief.variance, dof=nothing)
+
+
+def test_degrees_of_freedom_that_are_none_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+    register_model("no-freedom", NoFreedom)
+    planned = cells(models=["no-freedom"], seeds=1, draws=1)
+    outcomes = list(simulate(planned, {"toy": table()}, tmp_path))
+    assert all("dof: expected values > 0" in str(o.refused) for o in outcomes)
+    assert not contents(tmp_path)
 
 
 class Broken(PriorMean):

@@ -78,6 +78,28 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
     assert float(summarise(narrow)[0].coverage[:-1].mean()) < 0.5
 
 
+def test_heavier_tails_cover_more_and_stop_later() -> None:
+    results = [result(seed) for seed in range(40)]
+    (normal,) = summarise(results, stable=0.5, window=2)
+    heavy = [
+        CellResult(
+            **{
+                **vars(r),
+                "curves": Curves(
+                    r.curves.mean,
+                    r.curves.variance,
+                    torch.full_like(r.curves.mean, 3.0),
+                ),
+            }
+        )
+        for r in results
+    ]
+    (wide,) = summarise(heavy, stable=0.5, window=2)
+    assert float(wide.coverage[:-1].mean()) > float(normal.coverage[:-1].mean()) + 0.03
+    for a, b in zip(wide.stops, normal.stops, strict=True):
+        assert a.mean_fraction > b.mean_fraction
+
+
 def test_rank_correlation_is_spearmans() -> None:
     one = result(3)
     (summary,) = summarise([one])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gp_eval.data import References
 from gp_eval.experiments.curves import Curves
-from gp_eval.models.protocol import MultiTargetModel
+from gp_eval.models.protocol import MultiTargetModel, Performance
 from gp_eval.multi_target_loop import MultiTargetLoop
 from gp_eval.stopping import StoppingRule
 
@@ -51,4 +51,17 @@ def simulate_multi_target(
     variance = torch.stack([belief.variance for belief in beliefs], dim=1).cpu()
     untrained = slice(0, max(model.initial_items - 1, 0))
     mean[:, untrained] = variance[:, untrained] = torch.nan
-    return Curves(mean, variance)
+    return Curves(mean, variance, _degrees(beliefs))
+
+
+def _degrees(beliefs: list[Performance]) -> Tensor | None:
+    """Degrees of freedom ``T x n_max``, infinite for normal beliefs among others."""
+    if all(belief.dof is None for belief in beliefs):
+        return None
+    columns = [
+        torch.full_like(belief.mean, torch.inf)
+        if belief.dof is None
+        else belief.dof.expand_as(belief.mean)
+        for belief in beliefs
+    ]
+    return torch.stack(columns, dim=1).cpu()

@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 import torch
 from multi_target_oracle import make_multi_target_problem
+from multi_target_sessions import SharedMean
 
 from gp_eval.experiments.batched.multi_target import simulate_multi_target
+from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.simulators import make_simulator
-from gp_eval.models import MultiTargetBayesAME
+from gp_eval.models import MultiTargetBayesAME, Performance
 from gp_eval.models.registry import takes_targets
 from gp_eval.multi_target_loop import MultiTargetLoop
 from gp_eval.stopping import StoppingRule
@@ -123,3 +125,33 @@ def test_weighted_items_are_simulated_as_well() -> None:
     torch.testing.assert_close(
         curves.mean[:, -1], problem.scores @ problem.weights, rtol=1e-14, atol=0
     )
+
+
+class Student(SharedMean):
+    """A joint belief of Student's t once anything is told."""
+
+    def performance(self) -> Performance:
+        belief = super().performance()
+        told = sum(map(len, self.scores))
+        dof = None if told <= 8 else torch.tensor(float(told)).double()
+        return Performance(belief.mean, belief.variance, belief.covariance, dof)
+
+
+def test_degrees_of_freedom_are_kept_where_any_belief_has_them() -> None:
+    problem = problem_of()
+    n_targets = problem.scores.shape[0]
+
+    def curves(kind: type[SharedMean]) -> Curves:
+        def build(references, n_targets: int) -> SharedMean:
+            return kind(references, n_targets=n_targets)
+
+        arguments = (build, problem.references, problem.scores, order())
+        return simulate_multi_target(*arguments, n_max=6)
+
+    told = [float(n * n_targets) for n in range(1, 7)]
+    expected = [t if t > 8 else torch.inf for t in told]
+    student = curves(Student)
+    assert student.dof is not None
+    assert torch.inf in expected
+    assert student.dof.tolist() == [expected] * n_targets
+    assert curves(SharedMean).dof is None
