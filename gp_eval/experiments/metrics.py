@@ -21,7 +21,9 @@ def rmse_curve(estimates: Tensor, truth: Tensor) -> Tensor:
     return (estimates - truth).square().mean(dim=0).sqrt()
 
 
-def evaluation_weighted_rmse(rmse: Tensor) -> Tensor:
+def evaluation_weighted_rmse(
+    rmse: Tensor, *, n_first: int = 1, n_items: int | None = None
+) -> Tensor:
     r"""Evaluation-weighted integrated RMSE of a curve over ``n = 1..N``.
 
     :math:`10^4 \int_0^1 x \, \mathrm{RMSE}(x) \, dx` with :math:`x = n / N`, by the
@@ -31,9 +33,14 @@ def evaluation_weighted_rmse(rmse: Tensor) -> Tensor:
 
     Args:
         rmse: RMSE in score units, ``... x N``.
+        n_first: The ``n`` of the first column.
+        n_items: ``N``, for a curve that ends before; the integral is then over the part
+            of n / N that it covers, and is comparable only over that part.
     """
-    n_items = rmse.shape[-1]
-    x = torch.arange(1, n_items + 1, dtype=rmse.dtype, device=rmse.device) / n_items
+    n = torch.arange(
+        n_first, n_first + rmse.shape[-1], dtype=rmse.dtype, device=rmse.device
+    )
+    x = n / (n[-1] if n_items is None else n_items)
     return 1e4 * torch.trapezoid(x * rmse, x, dim=-1)
 
 

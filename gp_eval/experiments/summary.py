@@ -12,7 +12,10 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
+from gp_eval.experiments.calibration import Calibration, calibrate, covers
 from gp_eval.experiments.metrics import evaluation_weighted_rmse
+from gp_eval.experiments.paired import squares_per_target
+from gp_eval.experiments.stops import Stop, first_stop, stop_at
 from gp_eval.experiments.store import CellResult
 
 __all__ = ["FRACTIONS", "WIDTHS", "Stop", "Summary", "first_stop", "summarise"]
@@ -20,28 +23,9 @@ __all__ = ["FRACTIONS", "WIDTHS", "Stop", "Summary", "first_stop", "summarise"]
 FRACTIONS = (0.05, 0.1, 0.2, 0.33, 0.5, 0.75)
 """Values of n / N at which summaries print curves."""
 
-WIDTHS = (0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03)
-"""Thresholds on the width in the cost-accuracy trade-off of the BayesAME paper."""
-
-
-@dataclass(frozen=True)
-class Stop:
-    """What stopping at a width costs and gives.
-
-    Attributes:
-        width: The threshold, in score units.
-        mean_fraction: Mean of n / N at the stop.
-        rmse: RMSE at the stop, in score units.
-        coverage: Share of runs whose 95 % interval at the stop holds the truth.
-        stopped: Share of runs that met the rule; the others count at their last item,
-            which is no stop if runs were cut before ``n = N``.
-    """
-
-    width: float
-    mean_fraction: float
-    rmse: float
-    coverage: float
-    stopped: float
+WIDTHS = (0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.05)
+"""Thresholds on the width: those of the BayesAME paper's cost-accuracy trade-off, and
+0.05 as people choose it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +47,7 @@ class Summary:
             draw, ``n_max``; sets of targets that are all tied do not count.
         stops: Figures at the stop for each width.
         cpu_s: CPU seconds of one run.
+        calibration: Whether the beliefs hold.
     """
 
     data: str
@@ -78,6 +63,7 @@ class Summary:
     spearman: Tensor
     stops: tuple[Stop, ...]
     cpu_s: float
+    calibration: Calibration
 
     @property
     def is_complete(self) -> bool:
@@ -115,6 +101,10 @@ class Summary:
             "spearman": at(self.spearman),
             "stops": [vars(stop) for stop in self.stops],
             "cpu_s_per_run": self.cpu_s,
+            "coverage_se": at(self.calibration.coverage_se),
+            "width": at(self.calibration.width),
+            "interval_score": at(self.calibration.interval_score),
+            **self.calibration.record(),
         }
 
 
@@ -161,74 +151,33 @@ def _summarise(
     errors = torch.cat([r.curves.mean - r.truth.unsqueeze(-1) for r in group])
     estimates = torch.cat([r.curves.mean for r in group])
     half = torch.cat([r.curves.half_width() for r in group])
-    # At n = N both sides are 0 up to the rounding of a sum.
-    covered = (errors.abs() <= half + 1e-12).double()
-    covered = torch.where(errors.isnan(), torch.nan, covered)
-    targets: dict[tuple[int, str], list[Tensor]] = defaultdict(list)
-    for result in group:
-        for name, mean, truth in zip(
-            result.targets, result.curves.mean, result.truth, strict=True
-        ):
-            targets[result.cell.draw, name].append((mean - truth).square())
-    squares = torch.stack([torch.stack(rows).mean(0) for rows in targets.values()])
+    calibration = calibrate(group, FRACTIONS)
+    squares = torch.stack(list(squares_per_target(group).values()))
     stops = [
-        _stop(width, estimates, errors, half, stable, window, group[0].n_items)
+        stop_at(
+            width,
+            estimates,
+            errors,
+            half,
+            calibration.clusters,
+            stable=stable,
+            window=window,
+            n_items=group[0].n_items,
+        )
         for width in widths
     ]
     return Summary(
         *key,
         n_items=group[0].n_items,
         n_seeds=len({r.cell.seed for r in group}),
-        n_targets=len(targets),
+        n_targets=squares.shape[0],
         rmse=squares.mean(0).sqrt(),
         rmse_per_target=squares.sqrt().mean(0),
-        coverage=covered.mean(0),
+        coverage=covers(errors, half).mean(0),
         spearman=torch.stack([_spearman(r) for r in group]).nanmean(0),
         stops=tuple(stops),
         cpu_s=float(np.mean([r.cpu_s for r in group])),
-    )
-
-
-def first_stop(
-    estimates: Tensor, widths: Tensor, *, width: float, stable: float, window: int
-) -> tuple[Tensor, Tensor]:
-    """Number of items at which each run stops, and whether it does, shape ``R`` each.
-
-    The two conditions of :class:`~gp_eval.StoppingRule`, without its budget, on whole
-    curves ``R x n_max``. Runs that do not stop have ``n_max``.
-    """
-    n_max = estimates.shape[1]
-    stops = torch.full((estimates.shape[0],), n_max, dtype=torch.long)
-    if n_max < window:
-        return stops, torch.zeros_like(stops, dtype=torch.bool)
-    last = estimates.unfold(1, window, 1)
-    met = last.amax(-1) - last.amin(-1) <= stable
-    met &= widths[:, window - 1 :] <= width
-    first = met.long().argmax(1) + window
-    return torch.where(met.any(1), first, stops), met.any(1)
-
-
-def _stop(
-    width: float,
-    estimates: Tensor,
-    errors: Tensor,
-    half: Tensor,
-    stable: float,
-    window: int,
-    n_items: int,
-) -> Stop:
-    n, stopped = first_stop(
-        estimates, 2 * half, width=width, stable=stable, window=window
-    )
-    place = (n - 1).unsqueeze(-1)
-    error = errors.gather(1, place).squeeze(-1)
-    inside = error.abs() <= half.gather(1, place).squeeze(-1) + 1e-12
-    return Stop(
-        width=width,
-        mean_fraction=float(n.double().mean()) / n_items,
-        rmse=float(error.square().mean().sqrt()),
-        coverage=float(inside.double().mean()),
-        stopped=float(stopped.double().mean()),
+        calibration=calibration,
     )
 
 

@@ -156,6 +156,13 @@ def test_record_has_the_documented_keys() -> None:
         "spearman",
         "stops",
         "cpu_s_per_run",
+        "coverage_se",
+        "width",
+        "interval_score",
+        "calibration_error",
+        "calibration_error_limit",
+        "calibration_error_normal",
+        "pit",
     ]
     assert list(record["rmse"]) == ["0.05", "0.1", "0.2", "0.33", "0.5", "0.75"]
     assert list(record["stops"][0]) == [
@@ -164,9 +171,14 @@ def test_record_has_the_documented_keys() -> None:
         "rmse",
         "coverage",
         "stopped",
+        "coverage_se",
+        "mean_width",
+        "interval_score",
+        "coverage_stopped",
+        "coverage_stopped_se",
     ]
     assert [s["width"] for s in record["stops"]] == [
-        0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03,
+        0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.05,
     ]  # fmt: skip
     json.dumps(record, allow_nan=False)
     curve = summarise([result(0), result(1)])[0].rmse
