@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gp_eval.experiments.calibration_tables import with_error
+
 
 def print_tables(
     cells: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]]
@@ -34,15 +36,15 @@ def _cells(records: Sequence[dict[str, Any]]) -> Table:
         table.add_column(name, justify="right")
     for r in records:
         coverage = [
-            _with(r["coverage"].get(s), r["coverage_se"].get(s)) for s in shares
+            with_error(r["coverage"].get(s), r["coverage_se"].get(s)) for s in shares
         ]
         stops = [
-            _with(s["coverage_stopped"], s["coverage_stopped_se"])
+            with_error(s["coverage_stopped"], s["coverage_stopped_se"])
             + f" @{s['mean_fraction']:.0%}"
             for s in r["stops"]
         ]
-        equal = " ".join(_with(value, None) for value in r["items_ratio"].values())
-        ratio = _with(r["ratio"], r["ratio_se"])
+        equal = " ".join(with_error(value, None) for value in r["items_ratio"].values())
+        ratio = with_error(r["ratio"], r["ratio_se"])
         name = f"{r['data']} {r['regime'][:6]} {r['model']}"
         table.add_row(name, str(r["n_max"]), ratio, *coverage, *stops, equal)
     return table
@@ -60,14 +62,14 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Table:
     row(
         "ratio, geometric mean",
         [
-            _with(t["ratio_geometric_mean"], t["ratio_geometric_mean_se"])
+            with_error(t["ratio_geometric_mean"], t["ratio_geometric_mean_se"])
             for t in totals
         ],
     )
     row(
         "worst ratio",
         [
-            f"{_with(t['worst_ratio'], t['worst_ratio_se'])} {t['worst_cell']}"
+            f"{with_error(t['worst_ratio'], t['worst_ratio_se'])} {t['worst_cell']}"
             for t in totals
         ],
     )
@@ -91,11 +93,5 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Table:
 def _pooled(value: dict[str, Any] | None) -> str:
     if value is None:
         return "-"
-    low = f"min {_with(value['min'], value['min_se'])} {value['min_cell']}"
-    return f"{_with(value['pooled'], value['se'])}; {low}"
-
-
-def _with(value: float | None, error: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if error is None else f"{value:.2f}±{error:.2f}"
+    low = f"min {with_error(value['min'], value['min_se'])} {value['min_cell']}"
+    return f"{with_error(value['pooled'], value['se'])}; {low}"

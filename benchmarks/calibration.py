@@ -10,9 +10,10 @@ well. What is missing is simulated, unless ``--report-only``; the same line resu
 A JSON line for each model and cell (set x regime), one for each model over all cells,
 and tables on stderr. The ratio is that of evaluation-weighted integrated RMSEs over the
 evaluated range of n / N, on the runs that both models have, with its standard error by
-the jackknife over targets. ``stops`` are by the given rule; ``coverage_stopped`` there
-leaves out runs that are exact because nothing was left. ``items_ratio`` is the mean
-coreset at the RMSE that the base has at its stop, over the base's coreset there.
+the jackknife over targets and seeds. ``stops`` are by the given rule;
+``coverage_stopped`` there leaves out runs that are exact because nothing was left.
+``items_ratio`` is the mean coreset at the RMSE that the base has at its stop, over the
+base's coreset there.
 """
 
 from __future__ import annotations

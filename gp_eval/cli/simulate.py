@@ -20,13 +20,24 @@ from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.errors import DataError, GpEvalError
+from gp_eval.experiments.calibration_tables import (
+    coverage_table,
+    stop_table,
+    width_table,
+)
 from gp_eval.experiments.cells import Cell, Regime, plan_cells
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.store import read_result
-from gp_eval.experiments.summary import FRACTIONS, Summary, summarise
+from gp_eval.experiments.summary import Summary, summarise
 from gp_eval.experiments.tables import Pool, published_value, rmse_table
 
 __all__ = ["run_simulation"]
+
+_HOW_TO_READ = """\
+Coverage ± its standard error over targets and seeds; at the stop of the runs that stop
+before n = N, and mean n / N of all runs. The interval score is the width and a penalty
+for misses: lower is better. The PIT error (mean over n / N) is 0 for perfect beliefs;
+of so many runs it stays below the limit if they hold."""
 
 
 def run_simulation(
@@ -95,14 +106,20 @@ def _report(
             _print(summaries, pool)
         note(f"Curves: {output.absolute()}")
     if figures:
+        from gp_eval.experiments.calibration_figures import plot_calibration, plot_pit
         from gp_eval.experiments.figures import plot_summaries
 
         by_data: dict[str, list[Summary]] = defaultdict(list)
         for summary in summaries:
             by_data[summary.data].append(summary)
         for name, group in by_data.items():
-            for path in plot_summaries(group, output / name / "comparison"):
-                note(f"Figure: {path}")
+            for draw, picture in (
+                (plot_summaries, "comparison"),
+                (plot_calibration, "calibration"),
+                (plot_pit, "pit"),
+            ):
+                for path in draw(group, output / name / picture):
+                    note(f"Figure: {path}")
     if refused:
         reasons = sorted({f"{path.parent}: {why}" for path, why in refused.items()})
         raise GpEvalError("\n  ".join([f"{len(refused)} cells refused:", *reasons]))
@@ -163,20 +180,6 @@ def _print(summaries: list[Summary], pool: Pool) -> None:
             else "."
         )
     )
-    fractions = [
-        f"{f:g}"
-        for f in FRACTIONS
-        if any(f"{f:g}" in s.record()["coverage"] for s in summaries)
-    ]
-    coverage = [
-        [
-            f"{s.data} {s.regime} {s.reference_fraction:g}",
-            s.model,
-            *(
-                "-" if v is None else f"{v:.2f}"
-                for v in map(s.record()["coverage"].get, fractions)
-            ),
-        ]
-        for s in summaries
-    ]
-    print_table(["coverage of the 95 % interval", "model", *fractions], coverage)
+    for table in (coverage_table, width_table, stop_table):
+        print_table(*table(summaries))
+    note(_HOW_TO_READ)

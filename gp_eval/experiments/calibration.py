@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gp_eval.experiments.clusters import (
+    Clusters,
+    coverage_standard_error,
+    run_correlations,
+)
 from gp_eval.experiments.scoring import (
     calibration_error,
-    coverage_standard_error,
     interval_score,
     pit_values,
 )
 from gp_eval.experiments.store import CellResult
 from gp_eval.experiments.uniform import (
     UniformReference,
-    cluster_correlation,
     uniform_reference,
 )
 
-__all__ = ["Calibration", "calibrate", "covers", "target_clusters"]
+__all__ = ["Calibration", "calibrate", "covers", "run_clusters"]
 
 _BINS = 10
 
@@ -34,13 +37,13 @@ class Calibration:
 
     Attributes:
         coverage_se: Standard error of the coverage by
-            :func:`~gp_eval.experiments.scoring.coverage_standard_error`, ``n_max``.
+            :func:`~gp_eval.experiments.clusters.coverage_standard_error`, ``n_max``.
         width: Mean full width of the 95 % interval, score units, ``n_max``.
         interval_score: Mean interval score at 95 %, score units, ``n_max``.
         pit: PIT values of the ``R`` runs by n / N; no key beyond ``n_max``, or where
             there is no estimate yet.
         normal_pit: The same if beliefs are taken as normal; ``None`` if they are.
-        clusters: Index of each run's target, shape ``R``.
+        clusters: Target and seed of each run.
     """
 
     coverage_se: Tensor
@@ -48,15 +51,13 @@ class Calibration:
     interval_score: Tensor
     pit: Mapping[float, Tensor]
     normal_pit: Mapping[float, Tensor] | None
-    clusters: Tensor
+    clusters: Clusters
 
     @cached_property
     def references(self) -> dict[float, UniformReference]:
         """What uniform values look like, by n / N."""
         return {
-            share: uniform_reference(
-                self.clusters, cluster_correlation(pit, self.clusters)
-            )
+            share: _reference(self.clusters, run_correlations(pit, self.clusters))
             for share, pit in self.pit.items()
         }
 
@@ -98,14 +99,15 @@ def covers(error: Tensor, half_width: Tensor) -> Tensor:
     return torch.where(error.isnan(), torch.nan, covered)
 
 
-def target_clusters(group: Sequence[CellResult]) -> Tensor:
-    """Index of each run's target, over all results in order.
+def run_clusters(group: Sequence[CellResult]) -> Clusters:
+    """Target and seed of each run, over all results in order.
 
-    A target of several draws is one cluster: it is the same model.
+    A target of several draws is one: it is the same model.
     """
-    index: dict[str, int] = {}
-    runs = [name for result in group for name in result.targets]
-    return torch.tensor([index.setdefault(name, len(index)) for name in runs])
+    return Clusters.of(
+        [name for result in group for name in result.targets],
+        [result.cell.seed for result in group for _ in result.targets],
+    )
 
 
 def calibrate(group: Sequence[CellResult], shares: Sequence[float]) -> Calibration:
@@ -117,7 +119,7 @@ def calibrate(group: Sequence[CellResult], shares: Sequence[float]) -> Calibrati
     """
     errors = torch.cat([r.curves.mean - r.truth.unsqueeze(-1) for r in group])
     half = torch.cat([r.curves.half_width() for r in group])
-    clusters = target_clusters(group)
+    clusters = run_clusters(group)
     covered = covers(errors, half)
     places = {share: max(1, round(share * group[0].n_items)) for share in shares}
 
@@ -141,3 +143,19 @@ def calibrate(group: Sequence[CellResult], shares: Sequence[float]) -> Calibrati
         normal_pit=pits(normal=True) if student else None,
         clusters=clusters,
     )
+
+
+def _reference(
+    clusters: Clusters, correlations: tuple[float, float]
+) -> UniformReference:
+    """That of correlations rounded to 0.05, so that one simulation serves many."""
+    target, seed = (round(20.0 * rho) / 20.0 for rho in correlations)
+    labels = tuple(clusters.target.tolist()), tuple(clusters.seed.tolist())
+    return _simulated(*labels, target, seed)
+
+
+@lru_cache(maxsize=64)
+def _simulated(
+    targets: tuple[int, ...], seeds: tuple[int, ...], target: float, seed: float
+) -> UniformReference:
+    return uniform_reference(Clusters.of(targets, seeds), (target, seed))

@@ -8,28 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from gp_eval.experiments.panels import draw_panels
 from gp_eval.experiments.summary import Summary
-from gp_eval.report.curves import matplotlib_figure
 
-__all__ = ["plot_summaries"]
+__all__ = ["model_lines", "plot_summaries"]
 
 _EXACT = 1e-12
 """Below this an error is rounding, for which a logarithm has no place."""
 
 _NO_STOP = "cost-accuracy trade-off:\nno width was met by every run before the cut"
-
-_COLOURS = (
-    "#1f6fb2",
-    "#d1495b",
-    "#6b6b6b",
-    "#e9a23b",
-    "#2a9d6f",
-    "#8a5fbf",
-    "#b5651d",
-    "#17a2b8",
-    "#c2185b",
-    "#7a8b00",
-)
 
 
 def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
@@ -46,43 +33,12 @@ def plot_summaries(summaries: Sequence[Summary], path: Path) -> list[Path]:
     Returns:
         The pictures written, ``.png`` and ``.svg``.
     """
-    settings = list(dict.fromkeys((s.regime, s.reference_fraction) for s in summaries))
-    models = list(dict.fromkeys(s.model for s in summaries))
-    colour = {m: _COLOURS[i % len(_COLOURS)] for i, m in enumerate(models)}
+    models = {s.model for s in summaries}
     rows = [row for row in _ROWS if row is not _draw_gain or "rs-mean" in models]
-    size = (4.4 * len(settings), 2.8 * len(rows) + 0.5)
-    figure = matplotlib_figure()(figsize=size, dpi=140)
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots(len(rows), len(settings), squeeze=False)
-    for column, (regime, fraction) in enumerate(settings):
-        group = [
-            s
-            for s in summaries
-            if (s.regime, s.reference_fraction) == (regime, fraction)
-        ]
-        for axis, draw in zip(axes[:, column], rows, strict=True):
-            draw(axis, group, colour)
-            axis.spines[["top", "right"]].set_visible(False)
-        title = f"{summaries[0].data}\n{regime}, {fraction:.0%} of references"
-        axes[0, column].set_title(title, fontsize=10)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper center",
-        ncols=min(len(labels), 2 + 2 * len(settings)),
-        frameon=False,
-    )
-    written = []
-    for suffix in (".png", ".svg"):
-        target = path.with_suffix(suffix)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target)
-        written.append(target.absolute())
-    return written
+    return draw_panels(summaries, rows, path)
 
 
-def _lines(
+def model_lines(
     axis: Any, group: list[Summary], colour: dict[str, str]
 ) -> Iterator[tuple[Summary, Any, dict[str, Any]]]:
     """Style and place of each model's curve, with ``x`` in percent of ``N``."""
@@ -94,7 +50,7 @@ def _lines(
 
 
 def _draw_rmse(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
-    for summary, x, style in _lines(axis, group, colour):
+    for summary, x, style in model_lines(axis, group, colour):
         rmse = summary.rmse.numpy()
         shown = rmse > _EXACT
         axis.plot(x[shown], 100.0 * rmse[shown], **style)
@@ -104,7 +60,7 @@ def _draw_rmse(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
 
 def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
     baseline = next(s.rmse.numpy() for s in group if s.model == "rs-mean")
-    for summary, x, style in _lines(axis, group, colour):
+    for summary, x, style in model_lines(axis, group, colour):
         rmse = summary.rmse.numpy()
         shown = (rmse > _EXACT) & (baseline > _EXACT)
         axis.plot(x[shown], 20.0 * np.log10(baseline[shown] / rmse[shown]), **style)
@@ -115,7 +71,7 @@ def _draw_gain(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
 
 def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
     drawn = False
-    for summary, _, style in _lines(axis, group, colour):
+    for summary, _, style in model_lines(axis, group, colour):
         stops = [
             stop
             for stop in summary.stops
@@ -134,7 +90,7 @@ def _draw_trade_off(axis: Any, group: list[Summary], colour: dict[str, str]) -> 
 
 
 def _draw_coverage(axis: Any, group: list[Summary], colour: dict[str, str]) -> None:
-    for summary, x, style in _lines(axis, group, colour):
+    for summary, x, style in model_lines(axis, group, colour):
         axis.plot(x, summary.coverage.numpy(), **style)
     axis.axhline(0.95, color="#222222", lw=0.8, ls="--")
     axis.set_ylim(0.0, 1.03)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gp_eval.experiments.calibration import run_clusters
+from gp_eval.experiments.clusters import jackknife_standard_error
 from gp_eval.experiments.metrics import evaluation_weighted_rmse
 from gp_eval.experiments.store import CellResult
 
@@ -22,8 +24,8 @@ class RmseRatio:
 
     Attributes:
         ratio: The model's integral over the base's; below 1 the model is better.
-        log_se: Standard error of the ratio's logarithm, by the jackknife over targets;
-            NaN for one target.
+        log_se: Standard error of the ratio's logarithm, by the jackknife over targets
+            and seeds; NaN for one of each.
         integral: The model's evaluation-weighted integrated RMSE over n / N in
             ``n_first / N .. n_max / N``, all of it unless runs were cut.
         base_integral: The base's.
@@ -62,12 +64,12 @@ def squares_per_target(
 
 
 def rmse_ratio(results: Sequence[CellResult], base: Sequence[CellResult]) -> RmseRatio:
-    r"""Ratio of integrated RMSEs, with targets pooled in the squared domain.
+    r"""Ratio of integrated RMSEs, with runs pooled in the squared domain.
 
-    Both are read on the same draws, seeds and ``n``. Leaving out one target at a time
-    in both gives the standard error of the log ratio,
-    :math:`\sqrt{\frac{T - 1}{T} \sum_t (\theta_t - \bar\theta)^2}`: errors of a target
-    go together, so that this is far less than that of two integrals by themselves.
+    Both are read on the same draws, seeds and ``n``. The standard error of the log
+    ratio is by the jackknife over targets and seeds, each left out in both models at
+    once: their errors go together, so that it is far less than that of two integrals by
+    themselves.
 
     Args:
         results: Results of the model in one setting.
@@ -76,36 +78,38 @@ def rmse_ratio(results: Sequence[CellResult], base: Sequence[CellResult]) -> Rms
     Raises:
         ValueError: If they share no seed, or are of other data, targets or settings.
     """
-    shared = _keys(results) & _keys(base)
-    if not shared:
+    mine, theirs = _by_key(results), _by_key(base)
+    if not (shared := sorted(mine.keys() & theirs.keys())):
         raise ValueError("results, base: expected a common seed and draw, found none")
-    mine = [r for r in results if (r.cell.draw, r.cell.seed) in shared]
-    theirs = [r for r in base if (r.cell.draw, r.cell.seed) in shared]
-    settings = {
-        (r.cell.data, r.cell.regime, r.cell.reference_fraction, r.fingerprint)
-        for r in (*mine, *theirs)
-    }
+    pairs = [(mine[key], theirs[key]) for key in shared]
+    settings = {_setting(result) for pair in pairs for result in pair}
     if len(settings) > 1:
         raise ValueError(f"results, base: expected one setting, got {sorted(settings)}")
-    a, b = squares_per_target(mine), squares_per_target(theirs)
-    if a.keys() != b.keys():
+    if any(a.targets != b.targets for a, b in pairs):
         raise ValueError("results, base: expected the same targets")
-    n_items = mine[0].n_items
-    squares = _aligned(list(a.values()), [b[key] for key in a])
+    clusters = run_clusters([a for a, _ in pairs])
+    n_items, squares = pairs[0][0].n_items, _squares(pairs)
     first = int(squares.isfinite().all(0).all(0).long().argmax())
-    whole = _integrals(squares.mean(1), first, n_items)
-    n_targets = squares.shape[1]
-    total = squares.sum(1, keepdim=True)
-    without = _integrals((total - squares) / max(n_targets - 1, 1), first, n_items)
+    squares = squares[..., first:]
+
+    def integrals(kept: Tensor) -> Tensor:
+        rmse = (kept @ squares / kept.sum(-1, keepdim=True)).sqrt()
+        return evaluation_weighted_rmse(rmse, n_first=first + 1, n_items=n_items)
+
+    def log_ratio(kept: Tensor) -> Tensor:
+        own, other = integrals(kept)
+        return (own / other).log()
+
+    own, other = integrals(squares.new_ones(1, len(clusters))).squeeze(-1).tolist()
     return RmseRatio(
-        ratio=float(whole[0] / whole[1]),
-        log_se=_jackknife((without[0] / without[1]).log()),
-        integral=float(whole[0]),
-        base_integral=float(whole[1]),
+        ratio=own / other,
+        log_se=float(jackknife_standard_error(log_ratio, clusters)),
+        integral=own,
+        base_integral=other,
         n_first=first + 1,
-        n_max=squares.shape[-1],
+        n_max=first + squares.shape[-1],
         n_seeds=len(shared),
-        n_targets=n_targets,
+        n_targets=len({(key[0], name) for key in shared for name in mine[key].targets}),
     )
 
 
@@ -124,29 +128,23 @@ def geometric_mean(ratios: Sequence[RmseRatio]) -> tuple[float, float]:
     return math.exp(math.fsum(logs) / len(logs)), error
 
 
-def _keys(results: Sequence[CellResult]) -> set[tuple[int, int]]:
-    return {(r.cell.draw, r.cell.seed) for r in results}
+def _by_key(results: Sequence[CellResult]) -> dict[tuple[int, int], CellResult]:
+    return {(r.cell.draw, r.cell.seed): r for r in results}
 
 
-def _aligned(mine: list[Tensor], theirs: list[Tensor]) -> Tensor:
-    """Squared errors ``2 x T x n`` over the ``n`` that both have."""
-    n_max = min(row.shape[0] for row in (*mine, *theirs))
+def _setting(result: CellResult) -> tuple[str, str, float, str]:
+    cell = result.cell
+    return cell.data, cell.regime, cell.reference_fraction, result.fingerprint
+
+
+def _squares(pairs: Sequence[tuple[CellResult, CellResult]]) -> Tensor:
+    """Squared errors of both models, ``2 x R x n`` over the ``n`` that both have."""
+    n_max = min(r.curves.mean.shape[1] for pair in pairs for r in pair)
     return torch.stack(
-        [torch.stack([row[:n_max] for row in rows]) for rows in (mine, theirs)]
+        [
+            torch.cat(
+                [r.curves.mean[:, :n_max] - r.truth.unsqueeze(-1) for r in results]
+            ).square()
+            for results in zip(*pairs, strict=True)
+        ]
     )
-
-
-def _integrals(squares: Tensor, first: int, n_items: int) -> Tensor:
-    """Evaluation-weighted integrals of the roots, from the given column on."""
-    # Rounding of a sum from which one target was taken away.
-    rmse = squares[..., first:].clamp_min(0.0).sqrt()
-    return evaluation_weighted_rmse(rmse, n_first=first + 1, n_items=n_items)
-
-
-def _jackknife(values: Tensor) -> float:
-    """Standard error of an estimate from those with one cluster left out."""
-    n = values.shape[0]
-    if n < 2:
-        return math.nan
-    spread = (values - values.mean()).square().sum()
-    return float((spread * (n - 1) / n).sqrt())

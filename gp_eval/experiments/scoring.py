@@ -1,4 +1,4 @@
-"""How well intervals and distributions of simulated runs hold, with standard errors."""
+"""How well the intervals and distributions of simulated runs hold."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from gp_eval.intervals import probability_below
 
 __all__ = [
     "calibration_error",
-    "clustered_standard_error",
-    "coverage_standard_error",
     "interval_score",
     "pit_values",
 ]
@@ -87,44 +85,3 @@ def calibration_error(pit: Tensor) -> Tensor:
     inside = value.clamp(low, high)
     area = (inside - low).square() / 2.0 + (high - inside).square() / 2.0
     return (area + (value - inside).abs() / n_runs).sum(-1)
-
-
-def clustered_standard_error(values: Tensor, clusters: Tensor) -> Tensor:
-    r"""Standard error of a mean over runs of which those of a cluster are alike.
-
-    :math:`\frac{1}{R} \sqrt{\frac{G}{G - 1} \sum_g (\sum_{r \in g} (v_r - \bar v))^2}`
-    for ``G`` clusters; with clusters of one size this is the standard error of the mean
-    of their means. Seeds of one target are such a cluster: they share its truth and
-    most of their references.
-
-    Args:
-        values: Values of ``R`` runs, ``R x ...``.
-        clusters: Index ``0..G-1`` of each run's cluster, shape ``R``.
-
-    Returns:
-        A tensor of shape ``...``; NaN for fewer than two clusters.
-    """
-    n_runs, n_clusters = values.shape[0], int(clusters.max()) + 1
-    if n_clusters < 2:
-        return torch.full_like(values[0], torch.nan)
-    sums = torch.zeros_like(values[:1]).repeat(n_clusters, *[1] * (values.ndim - 1))
-    sums.index_add_(0, clusters, values - values.mean(0))
-    return (sums.square().sum(0) * n_clusters / (n_clusters - 1)).sqrt() / n_runs
-
-
-def coverage_standard_error(covered: Tensor, clusters: Tensor) -> Tensor:
-    r"""Standard error of a share of runs, clustered, and never 0.
-
-    Where all runs are covered they do not differ, and would seem to leave nothing
-    unknown. So it is at least that of as many independent runs by Agresti and Coull,
-    :math:`\sqrt{p (1 - p) / (R + 4)}` with :math:`p = (x + 2) / (R + 4)` for ``x``
-    covered.
-
-    Args:
-        covered: 1 and 0 for ``R`` runs, ``R x ...``.
-        clusters: As in :func:`clustered_standard_error`.
-    """
-    n = covered.shape[0] + 4.0
-    share = (covered.sum(0) + 2.0) / n
-    least = (share * (1.0 - share) / n).sqrt()
-    return torch.maximum(clustered_standard_error(covered, clusters), least)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gp_eval.experiments.calibration import covers
-from gp_eval.experiments.scoring import coverage_standard_error, interval_score
+from gp_eval.experiments.clusters import Clusters, coverage_standard_error
+from gp_eval.experiments.scoring import interval_score
 
 __all__ = ["Stop", "first_stop", "stop_at"]
 
@@ -24,15 +26,15 @@ class Stop:
         coverage: Share of runs whose 95 % interval at the stop holds the truth.
         stopped: Share of runs that met the rule; the others count at their last item,
             which is no stop if runs were cut before ``n = N``.
-        coverage_se: Standard error of the coverage, clustered by target; ``None`` for
-            one target.
+        coverage_se: Standard error of the coverage, clustered by target and seed;
+            ``None`` for one of each.
         mean_width: Mean width of the interval at the stop, in score units.
         interval_score: Mean interval score at the stop, in score units.
         coverage_stopped: Coverage among the runs that met the rule before ``n = N``,
             without those that are exact because nothing is left; ``None`` if there are
             none.
-        coverage_stopped_se: Its standard error, ``None`` if they are of fewer than two
-            targets.
+        coverage_stopped_se: Its standard error, ``None`` if they are of one target and
+            one seed.
     """
 
     width: float
@@ -71,7 +73,7 @@ def stop_at(
     estimates: Tensor,
     errors: Tensor,
     half: Tensor,
-    clusters: Tensor,
+    clusters: Clusters,
     *,
     stable: float,
     window: int,
@@ -84,7 +86,7 @@ def stop_at(
         estimates: Estimates, ``R x n_max``.
         errors: Estimates minus truths, ``R x n_max``.
         half: Half widths of the 95 % interval, ``R x n_max``.
-        clusters: Index of each run's target, shape ``R``.
+        clusters: Target and seed of each run.
         stable: Threshold on the range of the last estimates.
         window: How many last estimates.
         n_items: ``N``.
@@ -97,7 +99,9 @@ def stop_at(
     half_at = half.gather(1, place).squeeze(-1)
     inside = covers(error, half_at)
     before = stopped & (n < n_items)
-    coverage_stopped, coverage_stopped_se = _coverage(inside[before], clusters[before])
+    coverage_stopped, coverage_stopped_se = _coverage(
+        inside[before], clusters.subset(before)
+    )
     return Stop(
         width=width,
         mean_fraction=float(n.double().mean()) / n_items,
@@ -112,10 +116,9 @@ def stop_at(
     )
 
 
-def _coverage(inside: Tensor, clusters: Tensor) -> tuple[float | None, float | None]:
+def _coverage(inside: Tensor, clusters: Clusters) -> tuple[float | None, float | None]:
     """Coverage and its standard error, ``None`` where there is none."""
     if not inside.shape[0]:
         return None, None
-    _, clusters = clusters.unique(return_inverse=True)
     error = float(coverage_standard_error(inside, clusters))
-    return float(inside.mean()), None if error != error else error
+    return float(inside.mean()), None if math.isnan(error) else error

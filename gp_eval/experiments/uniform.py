@@ -1,4 +1,4 @@
-"""What PIT values of calibrated beliefs look like when runs of a target are alike."""
+"""What PIT values of calibrated beliefs look like when runs are alike."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gp_eval.experiments.clusters import Clusters
 from gp_eval.experiments.scoring import calibration_error
 
-__all__ = ["UniformReference", "cluster_correlation", "uniform_reference"]
+__all__ = ["UniformReference", "uniform_reference"]
 
-_DRAWS = 1000
+_DRAWS = 2000
 _GRID = 50
 
 
@@ -35,83 +36,73 @@ class UniformReference:
     error_limit: float
 
 
-def cluster_correlation(values: Tensor, clusters: Tensor) -> float:
-    r"""Correlation of two runs of one cluster, in [0, 1].
-
-    The intraclass correlation by analysis of variance,
-    :math:`(B - W) / (B + (m_0 - 1) W)` with the mean squares between and within
-    clusters and :math:`m_0 = (R - \sum_g m_g^2 / R) / (G - 1)`. 0 where it cannot be
-    told: for one cluster, clusters of one run each, or values all alike.
-
-    Args:
-        values: Values of ``R`` runs.
-        clusters: Index ``0..G-1`` of each run's cluster, shape ``R``.
-    """
-    n_runs, sizes = values.shape[0], clusters.bincount().to(values)
-    n_clusters = sizes.shape[0]
-    if n_clusters < 2 or n_clusters == n_runs:
-        return 0.0
-    means = torch.zeros_like(sizes).index_add_(0, clusters, values) / sizes
-    between = (sizes * (means - values.mean()).square()).sum() / (n_clusters - 1)
-    within = (values - means[clusters]).square().sum() / (n_runs - n_clusters)
-    size = (n_runs - sizes.square().sum() / n_runs) / (n_clusters - 1)
-    total = between + (size - 1.0) * within
-    if float(total) <= 0.0:
-        return 0.0
-    return min(max(float((between - within) / total), 0.0), 1.0)
-
-
 def uniform_reference(
-    clusters: Tensor, correlation: float, *, level: float = 0.95, seed: int = 0
+    clusters: Clusters,
+    correlations: tuple[float, float],
+    *,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> UniformReference:
-    r"""Simulate uniform values whose runs are correlated within clusters.
+    r"""Simulate uniform values of runs that are alike by target and by seed.
 
-    A Gaussian copula with :math:`2 \sin(\pi \rho / 6)` between runs of a cluster, which
-    gives uniform values the correlation :math:`\rho`. The band is that of Säilynoja,
-    Bürkner and Vehtari, "Graphical test for discrete uniformity" (2022): pointwise
-    quantiles, all at the one level at which a share ``level`` of the simulated
-    functions is within all of them.
+    A Gaussian copula with :math:`2 \sin(\pi \rho / 6)` between runs of a target or of a
+    seed, which gives uniform values the correlation :math:`\rho`. The band is that of
+    Säilynoja, Bürkner and Vehtari, "Graphical test for discrete uniformity" (2022):
+    pointwise quantiles, all at the one level at which a share ``level`` of the
+    simulated functions is within all of them.
 
     Args:
-        clusters: Index ``0..G-1`` of each run's cluster, shape ``R``.
-        correlation: :math:`\rho` in [0, 1], as of :func:`cluster_correlation`.
+        clusters: Of the ``R`` runs.
+        correlations: :math:`\rho` of two runs of a target and of two runs of a seed, as
+            of :func:`~gp_eval.experiments.clusters.run_correlations`.
         level: Probability of the band.
         seed: Of the simulation.
 
     Raises:
-        ValueError: For a correlation outside [0, 1].
+        ValueError: For a correlation below 0, or two that sum to more than 1.
     """
-    if not 0.0 <= correlation <= 1.0:
-        raise ValueError(f"correlation: expected one in [0, 1], got {correlation}")
-    copula = 2.0 * math.sin(math.pi * correlation / 6.0)
+    if min(correlations) < 0.0 or sum(correlations) > 1.0 + 1e-12:
+        raise ValueError(
+            "correlations: expected two that are not negative and sum to at most 1, "
+            f"got {correlations}"
+        )
     generator = torch.Generator().manual_seed(seed)
 
-    def normal(size: int) -> Tensor:
-        shape = (_DRAWS, size)
-        return torch.randn(shape, generator=generator, dtype=torch.float64)
+    def normal(labels: Tensor) -> Tensor:
+        shape = (_DRAWS, int(labels.max()) + 1)
+        values = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return values[:, labels]
 
-    shared = normal(int(clusters.max()) + 1)[:, clusters]
-    own = normal(clusters.shape[0])
-    pit = torch.special.ndtr(math.sqrt(copula) * shared + math.sqrt(1 - copula) * own)
+    target, run = (2.0 * math.sin(math.pi * rho / 6.0) for rho in correlations)
+    own = max(1.0 - target - run, 0.0)
+    pit = torch.special.ndtr(
+        math.sqrt(target) * normal(clusters.target)
+        + math.sqrt(run) * normal(clusters.seed)
+        + math.sqrt(own) * normal(clusters.single)
+    )
     grid = torch.arange(1, _GRID, dtype=torch.float64) / _GRID
     ordered = pit.sort(-1).values
     counts = torch.searchsorted(ordered, grid.expand(_DRAWS, -1).contiguous())
-    gaps = counts / clusters.shape[0] - grid
+    gaps = counts / len(clusters) - grid
     low, high = _simultaneous(gaps, level)
     limit = float(calibration_error(pit).quantile(level))
     return UniformReference(grid, low, high, limit)
 
 
 def _simultaneous(curves: Tensor, level: float) -> tuple[Tensor, Tensor]:
-    """Ends that a share ``level`` of the curves, ``draws x G``, stay within."""
-    draws = curves.shape[0]
-    ordered = curves.T.sort(-1).values.contiguous()
-    place = curves.T.contiguous()
+    """Ends that a share ``level`` of the curves, ``draws x G``, stay within.
+
+    Half of the curves give the quantiles, the other half says which to take: the same
+    ones for both would make the band too narrow.
+    """
+    half = curves.shape[0] // 2
+    ordered = curves[:half].T.sort(-1).values.contiguous()
+    place = curves[half:].T.contiguous()
     # Of equal values the rank nearer the middle counts: F has but R + 1 values.
     rank_low = torch.searchsorted(ordered, place, right=True)
-    rank_high = draws - torch.searchsorted(ordered, place)
+    rank_high = half - torch.searchsorted(ordered, place)
     depth = torch.minimum(rank_low, rank_high).amin(0)
     # Curves of a depth below this leave the band; so many may.
-    allowed = math.floor((1.0 - level) * draws)
-    keep = int(depth.sort().values[allowed])
-    return ordered[:, keep - 1], ordered[:, draws - keep]
+    allowed = math.floor((1.0 - level) * place.shape[1])
+    keep = max(int(depth.sort().values[allowed]), 1)
+    return ordered[:, keep - 1], ordered[:, half - keep]

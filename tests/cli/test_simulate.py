@@ -42,6 +42,9 @@ def test_json_has_one_line_for_each_setting_and_model(table: Path) -> None:
         assert record["seeds"] == 2
         assert record["targets"] == 3
         assert 0 < record["ewi_rmse"] < 1000
+        assert 0 < record["coverage_se"]["0.5"] < 0.5
+        assert record["interval_score"]["0.5"] >= record["width"]["0.5"] > 0
+        assert 0 < record["calibration_error"]["0.5"] <= 0.5
 
 
 def test_the_same_line_resumes(table: Path) -> None:
@@ -58,9 +61,13 @@ def test_table_and_figures_for_people(table: Path) -> None:
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["setting", "bayesame", "bayesame-rs"]
     assert lines[1].startswith("toy interpolation 0.5")
-    assert "coverage of the 95 % interval" in outcome.out
-    for suffix in ("png", "svg"):
-        assert (table.parent / "results/toy" / f"comparison.{suffix}").is_file()
+    for text in ("coverage of the 95 % interval", "PIT error", "coverage at the stop"):
+        assert text in outcome.out
+    assert "±" in outcome.out
+    assert "interval score is the width and a penalty" in outcome.err
+    for name in ("comparison", "calibration", "pit"):
+        for suffix in ("png", "svg"):
+            assert (table.parent / "results/toy" / f"{name}.{suffix}").is_file()
 
 
 def test_several_sets_and_fractions_at_once(table: Path) -> None:

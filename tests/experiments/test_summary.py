@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from scipy.stats import spearmanr
+from simulated import N, result
 
 from gp_eval.cli.options import Paper
 from gp_eval.experiments import evaluation_weighted_rmse
-from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.figures import plot_summaries
 from gp_eval.experiments.presets import PRESETS
@@ -19,30 +19,6 @@ from gp_eval.experiments.summary import first_stop, summarise
 from gp_eval.experiments.tables import published_value, rmse_table
 from gp_eval.models.registry import check_options
 from gp_eval.stopping import StoppingRule
-
-N = 60
-
-
-def result(
-    seed: int, draw: int = 0, *, model: str = "rs-mean", n_max: int = N, **cell
-) -> CellResult:
-    generator = torch.Generator().manual_seed(100 * draw + seed)
-    truth = torch.tensor([0.3, 0.5, 0.6], dtype=torch.float64) + 0.01 * draw
-    shrink = 1 - torch.arange(1, n_max + 1, dtype=torch.float64) / N
-    noise = torch.randn(3, n_max, generator=generator, dtype=torch.float64)
-    defaults = {"data": "toy", "regime": "interpolation", "reference_fraction": 0.5}
-    return CellResult(
-        cell=Cell(**{**defaults, **cell}, model=model, seed=seed, draw=draw),
-        targets=("a", "b", "c"),
-        truth=truth,
-        curves=Curves(
-            truth.unsqueeze(-1) + 0.05 * shrink * noise,
-            (0.05 * shrink).square().expand(3, -1).clone(),
-        ),
-        n_items=N,
-        cpu_s=0.5,
-        fingerprint="x",
-    )
 
 
 def test_rmse_is_over_seeds_and_then_over_targets() -> None:
@@ -81,19 +57,7 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
 def test_heavier_tails_cover_more_and_stop_later() -> None:
     results = [result(seed) for seed in range(40)]
     (normal,) = summarise(results, stable=0.5, window=2)
-    heavy = [
-        CellResult(
-            **{
-                **vars(r),
-                "curves": Curves(
-                    r.curves.mean,
-                    r.curves.variance,
-                    torch.full_like(r.curves.mean, 3.0),
-                ),
-            }
-        )
-        for r in results
-    ]
+    heavy = [result(seed, dof=3.0) for seed in range(40)]
     (wide,) = summarise(heavy, stable=0.5, window=2)
     assert float(wide.coverage[:-1].mean()) > float(normal.coverage[:-1].mean()) + 0.03
     for a, b in zip(wide.stops, normal.stops, strict=True):
