@@ -79,6 +79,9 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Table:
     )
     if not totals:
         return table
+    for share in totals[0]["interval_score_ratio"]:
+        scores = [t["interval_score_ratio"].get(share) for t in totals]
+        row(f"interval score ratio at {share}", [with_error(s, None) for s in scores])
     for share in totals[0]["coverage"]:
         row(f"coverage at {share}", [_pooled(t["coverage"][share]) for t in totals])
     for width in totals[0]["at_stop"]:
@@ -94,4 +97,5 @@ def _pooled(value: dict[str, Any] | None) -> str:
     if value is None:
         return "-"
     low = f"min {with_error(value['min'], value['min_se'])} {value['min_cell']}"
-    return f"{with_error(value['pooled'], value['se'])}; {low}"
+    below = f"{len(value['cells_below_0.9'])} of {value['cells']} below 0.9"
+    return f"{with_error(value['pooled'], value['se'])}; {below}; {low}"

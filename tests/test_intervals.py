@@ -96,3 +96,21 @@ def test_a_level_must_be_a_probability() -> None:
     for level in (0.0, 1.0, 95.0):
         with pytest.raises(ValueError, match="level: expected 0 < level < 1"):
             half_width(tensor(1.0), level=level)
+
+
+def test_targets_are_compared_by_the_normal_belief_of_the_same_intervals() -> None:
+    covariance = torch.tensor([[0.01, 0.004], [0.004, 0.04]], dtype=torch.float64)
+    mean = tensor(0.2, 0.7)
+    belief = Performance(mean, covariance.diagonal(), covariance, tensor(4.0, 20.0))
+    normal = belief.normal_covariance()
+    assert normal is not None
+    same = Performance(mean, normal.diagonal(), normal)
+    torch.testing.assert_close(same.width(), belief.width(), rtol=1e-10, atol=0)
+
+    def correlation(c: Tensor) -> float:
+        return float(c[0, 1] / (c[0, 0] * c[1, 1]).sqrt())
+
+    assert correlation(normal) == pytest.approx(correlation(covariance), rel=1e-10)
+    assert torch.equal(normal, normal.T)
+    assert Performance(mean, mean, covariance).normal_covariance() is covariance
+    assert Performance(mean, mean, dof=mean).normal_covariance() is None

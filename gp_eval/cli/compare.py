@@ -89,12 +89,13 @@ def _read(run: Path) -> _Belief:
             )
         else:
             belief = session.performance()
-            if belief.covariance is None:
+            joint = belief.normal_covariance()
+            if joint is None:
                 raise GpEvalError(
                     f"{str(run)!r}: the model {config.model!r} gives no covariance of "
                     "its targets, which a comparison needs"
                 )
-            mean, covariance = belief.mean.cpu(), belief.covariance.cpu()
+            mean, covariance = belief.mean.cpu(), joint.cpu()
     return _Belief(run, config.references, config.items, results, mean, covariance)
 
 

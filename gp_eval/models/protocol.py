@@ -65,6 +65,18 @@ class Performance:
         half = self.width(level) / 2.0
         return self.mean - half, self.mean + half
 
+    def normal_covariance(self) -> Tensor | None:
+        """Joint covariance of the normal belief that has the same 95 % intervals.
+
+        What comparisons of targets work with: ``covariance`` itself without ``dof``,
+        else scaled by the ratio of both quantiles of each target.
+        """
+        if self.covariance is None or self.dof is None:
+            return self.covariance
+        one = torch.ones_like(self.mean)
+        ratio = half_width(one, self.dof) / half_width(one)
+        return torch.outer(ratio, ratio) * self.covariance
+
 
 @runtime_checkable
 class PerformanceModel(Protocol):

@@ -135,10 +135,11 @@ def _compare(session: Session | MultiTargetSession) -> Ranking:
     if isinstance(session, Session) or len(session.targets) < 2:
         return Ranking(ranking=[], pairs=[], note="There is one target.")
     belief = session.performance()
-    if belief.covariance is None:
+    covariance = belief.normal_covariance()
+    if covariance is None:
         note = "Not available for this model: it has no joint belief about targets."
         return Ranking(ranking=[], pairs=[], note=note)
-    made = compare(session.targets, belief.mean.cpu(), belief.covariance.cpu())
+    made = compare(session.targets, belief.mean.cpu(), covariance.cpu())
     return Ranking(
         ranking=[
             RankedTarget(
