@@ -67,14 +67,15 @@ def cell_rows(
 def score_ratios(model: Summary, base: Summary) -> dict[str, float]:
     """Interval score of the model over the base's, by n / N."""
     own, other = (s.record()["interval_score"] for s in (model, base))
-    return {share: own[share] / other[share] for share in SHARES if share in own}
+    return {s: own[s] / other[s] for s in SHARES if own.get(s) and other.get(s)}
 
 
 def items_at_equal_rmse(model: Summary, base: Summary, width: float) -> float | None:
     """Coreset of the model over the base's where its RMSE is that of the base's stop.
 
-    Between the two stops of the model whose RMSE encloses it, linear in its logarithm.
-    ``None`` where no two do, or where not all runs stopped before a cut.
+    Between the two stops of the model whose RMSE encloses it, linear in its logarithm,
+    and a mean where several do. ``None`` where no two do, or where not all runs stopped
+    before a cut.
     """
     here = next(s for s in base.stops if s.width == width)
     if not (here.stopped == 1.0 or base.is_complete) or here.rmse <= EXACT:

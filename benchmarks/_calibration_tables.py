@@ -69,7 +69,8 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Table:
     row(
         "worst ratio",
         [
-            f"{with_error(t['worst_ratio'], t['worst_ratio_se'])} {t['worst_cell']}"
+            with_error(t["worst_ratio"], t["worst_ratio_se"])
+            + f" {_short(t['worst_cell'])}"
             for t in totals
         ],
     )
@@ -96,6 +97,10 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Table:
 def _pooled(value: dict[str, Any] | None) -> str:
     if value is None:
         return "-"
-    low = f"min {with_error(value['min'], value['min_se'])} {value['min_cell']}"
+    low = f"min {with_error(value['min'], value['min_se'])} {_short(value['min_cell'])}"
     below = f"{len(value['cells_below_0.9'])} of {value['cells']} below 0.9"
     return f"{with_error(value['pooled'], value['se'])}; {below}; {low}"
+
+
+def _short(cell: str) -> str:
+    return cell.replace("polation", ".")

@@ -133,6 +133,10 @@ def main() -> None:
             for row in cell_rows(list(texts), cells, **rule):
                 emit(benchmark="calibration", **row.record())
                 rows.append(row)
+    if not rows:
+        raise SystemExit(
+            f"no results of the base {options.base!r} in {sources[0].folder}"
+        )
     totals = []
     for source in sources:
         if mine := [row for row in rows if row.label == source.label]:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 import torch
 from oracles import Problem, make_problem
+from scipy import stats
 
 from gp_eval.data import References
 from gp_eval.loop import EvaluationLoop, evaluate
-from gp_eval.models import make_model
+from gp_eval.models import Performance, make_model
 from gp_eval.stopping import StoppingRule
 
 NEVER = StoppingRule(width=1e-12)
@@ -175,3 +176,34 @@ def test_items_of_a_rounded_bucket_come_in_random_order() -> None:
         made = EvaluationLoop(model, references, stop=NEVER, seed=seed)
         firsts.add(next(item for item in made.ask(40) if item >= 30))
     assert len(firsts) > 2
+
+
+class HeavyTails:
+    """A belief of Student's t with as many degrees of freedom as items."""
+
+    n = 0
+
+    def condition(self, items: torch.Tensor, scores: torch.Tensor) -> None:
+        self.n += len(items)
+
+    def performance(self) -> Performance:
+        half = torch.tensor(0.5, dtype=torch.float64)
+        dof = torch.tensor(self.n + 1.0, dtype=torch.float64)
+        return Performance(half, half.square() / 100, dof=dof)
+
+    def acquisition(self) -> None:
+        return None
+
+
+def test_the_interval_and_the_stop_mind_degrees_of_freedom() -> None:
+    problem = unique_problem()
+    rule = StoppingRule(width=0.25, window=1)
+    made = EvaluationLoop(HeavyTails(), problem.references, stop=rule)
+    while not made.done:
+        run(made, problem, 1)
+    widths = [2 * 0.05 * stats.t.ppf(0.975, n + 1) for n in range(1, 50)]
+    n = next(n for n, width in enumerate(widths, start=1) if width <= 0.25)
+    assert made.n == n > 3
+    assert made.widths == pytest.approx(widths[:n], rel=1e-10)
+    result = made.result("target", problem.references.items)
+    assert result.high - 0.5 == pytest.approx(widths[n - 1] / 2, rel=1e-10)
