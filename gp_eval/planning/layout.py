@@ -55,8 +55,9 @@ def share_runs(
     by_cost = sorted(seconds, key=lambda model: seconds[model])
     for place, model in enumerate(by_cost):
         share = left / (len(by_cost) - place)
-        cost = max(seconds[model], 1e-6)
-        runs[model] = int(min(MOST_RUNS, max(FEWEST_RUNS, share / cost)))
+        cost = max(seconds[model], 1e-9)
+        # 119.999 are 120, if only rounding is missing.
+        runs[model] = int(min(MOST_RUNS, max(FEWEST_RUNS, share / cost + 1e-3)))
         left -= runs[model] * cost
     return {model: runs[model] for model in seconds}
 
