@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--regimes", default="interpolation,extrapolation")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--targets", type=int, default=40)
-    parser.add_argument("--gap", type=float, default=0.1)
+    parser.add_argument("--gap", type=float, default=0.0)
     parser.add_argument("--hidden-gap", type=float, default=0.0)
     options = parser.parse_args()
     for name in options.sets.split(","):

@@ -140,7 +140,8 @@ def _print(plan: Plan) -> None:
         [_row(f) for f in shown],
     )
     if plan.curves:
-        columns = ["model", "references: items", "now", "with more", "change", "error"]
+        more = f"with {plan.curves[0].more} more"
+        columns = ["model", "references: items", "now", more, "items", "error"]
         print_table(columns, [_curve_row(curve) for curve in plan.curves])
     for model, reason in plan.refused.items():
         note(f"{model} refused: {reason}")
@@ -186,8 +187,9 @@ def _waits(forecast: Forecast) -> bool:
 def _notes(plan: Plan) -> list[str]:
     best = plan.recommendation
     lines = [
-        "Interpolation: random references as targets. Extrapolation: the strongest, "
-        f"from those below a gap of {plan.gap:.0%}. Errors are in score units.",
+        "Interpolation: random references as targets. Extrapolation: the strongest"
+        + (f", from those below a gap of {plan.gap:.0%}" if plan.gap else "")
+        + ". Errors are in score units.",
     ]
     if late := [f for f in plan.of(best.model, best.width) if _waits(f)]:
         lines.append(
@@ -198,8 +200,8 @@ def _notes(plan: Plan) -> list[str]:
     if plan.curves:
         more = plan.curves[0].more
         lines.append(
-            f"With more: {more} more references by a + b / K, with 95 % intervals; "
-            "error after a fixed number of items."
+            f"With {more} more references, by a + b / K: change of the items at the "
+            "stop, and of the error after a fixed number of items."
         )
     lines.append(
         f"Recommended: --model {best.model} --width {best.width:.4g} --stable "

@@ -64,7 +64,7 @@ def plan(
     ] = PlanRegimes.both,
     gap: Annotated[
         float, option("gap", "Share of references left out below the strongest.")
-    ] = 0.1,
+    ] = 0.0,
     seconds: Annotated[
         float, option("seconds", "Time for the simulations after the pilot.")
     ] = 60.0,

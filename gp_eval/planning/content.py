@@ -98,10 +98,11 @@ class ReferenceCurve(_Content):
         at_n: Number of items at which errors are compared.
         references: References of the user, ``K``.
         more: How many more are asked about.
-        items_now: Items at ``K`` by the curve ``a + b / K``.
+        items_now: Items at ``K`` by the curve ``a + b / K`` through the two largest
+            sizes; its interval also holds that of the fit to all sizes.
         items_more: Items with ``more`` references more, an extrapolation.
         items_change: ``items_more / items_now - 1``.
-        rmse_now: Error at ``K`` by the curve; its square is ``a + b / K``.
+        rmse_now: Error at ``K`` by such a curve for its square.
         rmse_more: Error with ``more`` references more.
         rmse_change: ``rmse_more / rmse_now - 1``; 0 where both are 0.
     """

@@ -71,10 +71,9 @@ class Fold:
 
 
 def check_table(references: References) -> list[str]:
-    """Models that can play the target: those with a mean score other than 0.
+    """Models that can play the target: those with any score other than 0.
 
-    A score of 0 throughout is a broken run rather than a model, as in
-    :mod:`gp_eval.experiments.splits`.
+    A score of 0 throughout is a broken run rather than a model.
 
     Raises:
         DataError: For missing cells or too few references.
@@ -84,12 +83,16 @@ def check_table(references: References) -> list[str]:
             f"references: planning needs complete scores, {references.n_missing} cells "
             "are missing; use missing='drop-items' or 'drop-models'"
         )
-    performance = references.performance.tolist()
-    names = [m for m, mean in zip(references.models, performance, strict=True) if mean]
+    alive = references.scores.ne(0.0).any(0).tolist()
+    names = [
+        name
+        for name, any_score in zip(references.models, alive, strict=True)
+        if any_score
+    ]
     if len(names) < FEWEST_REFERENCES:
         raise DataError(
             "references: planning leaves references out to see what happens, and "
-            f"needs at least {FEWEST_REFERENCES} with a mean score other than 0, got "
+            f"needs at least {FEWEST_REFERENCES} with any score other than 0, got "
             f"{len(names)}"
         )
     return names

@@ -22,6 +22,7 @@ MOST_RUNS = 240
 FEWEST_RUNS = 10
 _MOST_REPEATS = 3
 _MOST_ON_CURVE = 48
+_FEWEST_ON_CURVE = 8
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def amount(
         repeats = max(1, min(_MOST_REPEATS, runs // (5 * strongest)))
     rest = max(FEWEST_RUNS, runs - repeats * strongest)
     on_curve = min(_MOST_ON_CURVE, rest // 4) if has_curve else 0
+    if on_curve < _FEWEST_ON_CURVE:  # the forecast comes first
+        on_curve = 0
     return Amount(max(FEWEST_RUNS, rest - 2 * on_curve), repeats, on_curve)
 
 

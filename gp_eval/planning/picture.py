@@ -124,11 +124,11 @@ def _draw_curves(axis: Any, curves: Sequence[ReferenceCurve]) -> None:
         return
     for curve, colour in zip(curves, _cycle(len(curves)), strict=True):
         sizes = np.array(curve.sizes)
-        a, b = fit_inverse(sizes, np.array(curve.items))
+        a, b = fit_inverse(sizes[-2:], np.array(curve.items[-2:]))
         last = float(curve.references + curve.more)
-        x = np.geomspace(sizes.min(), last, 100)
-        axis.plot(x, np.clip(a + b / x, 0, None), color=colour, lw=1.2)
-        axis.plot(sizes, curve.items, "o", color=colour, ms=5, label=curve.model)
+        x = np.geomspace(sizes[-1], last, 50)
+        axis.plot(x, np.clip(a + b / x, 0, None), "--", color=colour, lw=1.2)
+        axis.plot(sizes, curve.items, "o-", color=colour, ms=5, label=curve.model)
         ends = curve.items_more
         bars = [[max(0.0, ends.value - ends.low)], [max(0.0, ends.high - ends.value)]]
         axis.errorbar(

@@ -41,6 +41,9 @@ def reference_curve(
 ) -> ReferenceCurve:
     """Fit ``a + b / K`` to items at the stop and to squared errors at a fixed number.
 
+    Items need not follow such a curve, so that it is put through the two largest sizes,
+    which are next to what is asked; intervals also hold what the fit to all sizes says.
+
     All sizes have the same targets, so that these cancel in the comparison; intervals
     are over resampled targets, the same for all sizes. Errors are compared after the
     same number of items, the mean stop with the most references, because at the stop
@@ -69,8 +72,8 @@ def reference_curve(
     )
     weights = resampled(runs[0].targets, seed=seed)
     place = (float(n_references), float(n_references + more))
-    items_at = _predict(used, items, weights, place)
-    rmse_at = np.sqrt(_predict(used, squares, weights, place))
+    items_at = _fits(used, items, weights, place)
+    rmse_at = [np.sqrt(fit) for fit in _fits(used, squares, weights, place)]
     return ReferenceCurve(
         model=results[0][0].task.model,
         sizes=used.tolist(),
@@ -79,13 +82,23 @@ def reference_curve(
         at_n=at_n,
         references=n_references,
         more=more,
-        items_now=_interval(items_at[:, 0]),
-        items_more=_interval(items_at[:, 1]),
-        items_change=_interval(_change(items_at)),
-        rmse_now=_interval(rmse_at[:, 0]),
-        rmse_more=_interval(rmse_at[:, 1]),
-        rmse_change=_interval(_change(rmse_at)),
+        items_now=_interval([fit[:, 0] for fit in items_at]),
+        items_more=_interval([fit[:, 1] for fit in items_at]),
+        items_change=_interval([_change(fit) for fit in items_at]),
+        rmse_now=_interval([fit[:, 0] for fit in rmse_at]),
+        rmse_more=_interval([fit[:, 1] for fit in rmse_at]),
+        rmse_change=_interval([_change(fit) for fit in rmse_at]),
     )
+
+
+def _fits(
+    sizes: np.ndarray, values: np.ndarray, weights: np.ndarray, at: tuple[float, ...]
+) -> list[np.ndarray]:
+    """Predictions through the two largest sizes, and of the fit to all."""
+    return [
+        _predict(sizes[-2:], values[:, -2:], weights, at),
+        _predict(sizes, values, weights, at),
+    ]
 
 
 def _predict(
@@ -102,6 +115,8 @@ def _change(pair: np.ndarray) -> np.ndarray:
     return np.where(now > 0, more / np.where(now > 0, now, 1.0) - 1.0, 0.0)
 
 
-def _interval(values: np.ndarray) -> Estimate:
-    low, high = np.quantile(values[1:], [0.025, 0.975]).tolist()
-    return Estimate(value=float(values[0]), low=low, high=high)
+def _interval(fits: Sequence[np.ndarray]) -> Estimate:
+    """The first fit with an interval that holds those of all."""
+    bounds = np.stack([np.quantile(fit[1:], [0.025, 0.975]) for fit in fits])
+    low, high = float(bounds[:, 0].min()), float(bounds[:, 1].max())
+    return Estimate(value=float(fits[0][0]), low=low, high=high)

@@ -70,7 +70,7 @@ def test_people_get_tables_an_estimate_of_the_time_and_what_is_next(
     assert outcome.code == 0, outcome.err
     assert "interpolation" in outcome.out
     assert "extrapolation" in outcome.out
-    assert "with more" in outcome.out
+    assert "with 10 more" in outcome.out
     assert "s in 1 processes: simulated runs of rs-mean 16, aipw 16" in outcome.err
     assert "Recommended: --model" in outcome.err
     assert f"gp-eval start RUN --refs {refs} --target NAME --plan {file}" in outcome.err

@@ -99,7 +99,7 @@ def test_sizes_of_the_curve_are_different_and_below_the_pool() -> None:
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
-    with pytest.raises(DataError, match="at least 4 with a mean .* got 3"):
+    with pytest.raises(DataError, match="at least 4 with any .* got 3"):
         check_table(population(n_models=3))
     table = population()
     scores = table.scores.clone()

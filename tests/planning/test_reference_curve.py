@@ -60,6 +60,22 @@ def test_targets_that_differ_give_an_interval() -> None:
     assert curve.items_change.low < curve.items_change.value < 0
 
 
+def test_another_form_than_the_curve_is_in_the_interval() -> None:
+    """Items that fall in proportion to the references, which ``a + b / K`` cannot."""
+    groups = [[at_size(size)] for size in (10, 20, 40)]
+    stops = (50, 45, 35)
+    for (of,), stop in zip(groups, stops, strict=True):
+        n = torch.arange(1, N + 1).expand(RUNS, -1)
+        of.curves.variance.copy_(torch.where(n < stop, 1.0, 1e-4))
+    curve = reference_curve(groups, RULE, n_references=50, more=10, seed=0)
+    near = fit_inverse(np.array([20.0, 40.0]), np.array([45.0, 35.0]))
+    every = fit_inverse(np.array([10.0, 20.0, 40.0]), np.array([50.0, 45.0, 35.0]))
+    by_near, by_every = (float(a + b / 60) for a, b in (near, every))
+    assert curve.items_more.value == pytest.approx(by_near, rel=1e-10)
+    assert curve.items_more.low == pytest.approx(min(by_near, by_every), rel=1e-10)
+    assert curve.items_more.high == pytest.approx(max(by_near, by_every), rel=1e-10)
+
+
 def test_no_error_at_all_does_not_change() -> None:
     groups = [[at_size(size)] for size in (10, 20, 40)]
     for (of,) in groups:
