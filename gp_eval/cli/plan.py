@@ -15,6 +15,7 @@ from gp_eval.data.validation import DuplicateModels, Missing
 from gp_eval.planning.content import Forecast, Plan, ReferenceCurve
 from gp_eval.planning.files import check_output, write_plan
 from gp_eval.planning.plan import make_plan
+from gp_eval.planning.recommend import LEAST_STOPPED
 from gp_eval.planning.settings import PlanSettings
 from gp_eval.planning.work import Outlook
 
@@ -155,7 +156,9 @@ def _row(f: Forecast) -> list[str]:
         f.regime,
         f"{f.width:.3g}",
         ("" if f.stopped == 1.0 else ">= ") + f"{f.items.value:.0f}",
-        f"{f.spread.q10:.0f}-{f.spread.q90:.0f}",
+        f"{f.spread.q10:.0f}-{f.spread.q90:.0f}"
+        if f.stopped == 1.0
+        else f"proj. {f.projected:.0f}",
         f"{f.rmse.value:.4f}",
         f"{f.rmse.low:.4f}-{f.rmse.high:.4f}",
         f"{f.coverage.value:.2f}",
@@ -181,7 +184,8 @@ def _curve_row(curve: ReferenceCurve) -> list[str]:
 
 
 def _waits(forecast: Forecast) -> bool:
-    return forecast.narrow < 0.8 * forecast.items.value
+    late = forecast.narrow < 0.8 * forecast.items.value
+    return late and forecast.stopped >= LEAST_STOPPED
 
 
 def _notes(plan: Plan) -> list[str]:
@@ -196,6 +200,11 @@ def _notes(plan: Plan) -> list[str]:
             f"{best.model} waits for a stable estimate: its interval is narrow enough "
             + ", ".join(f"after {f.narrow:.0f} items ({f.regime})" for f in late)
             + f"; on {plan.n_items} items --stable {plan.stable:g} is strict."
+        )
+    if any(f.stopped < 1.0 for f in plan.forecasts):
+        lines.append(
+            "proj.: items if the interval of the cut runs went on to narrow like that "
+            "of a random sample."
         )
     if plan.curves:
         more = plan.curves[0].more

@@ -59,8 +59,10 @@ class Forecast(_Content):
         width: Threshold on the width of the interval, in score units.
         items: Expected number of items.
         spread: Quantiles of the number of items over runs.
-        narrow: Expected number of items at which the interval is narrow enough for the
-            first time: what is above it waits for the estimate to be stable.
+        narrow: Expected number of items after which the interval stays narrow enough:
+            what is above it waits for the estimate to be stable.
+        projected: ``items``, with those of runs that were cut projected to the wanted
+            width as for a random sample.
         rmse: Error at the stop, in score units.
         coverage: Share of runs whose 95 % interval holds the truth at the stop.
         stopped: Share of runs that met the rule, or evaluated everything. The others
@@ -78,6 +80,7 @@ class Forecast(_Content):
     items: Estimate
     spread: Quantiles
     narrow: float
+    projected: float
     rmse: Estimate
     coverage: Estimate
     stopped: float
@@ -131,7 +134,7 @@ class Recommendation(_Content):
             are too narrow to be taken at their word.
         stable: Threshold on the range of the last estimates.
         window: How many last estimates.
-        items: Expected items, mean over the regimes.
+        items: Expected items, mean over the regimes; projected, where runs were cut.
         acceptable: Whether coverage and error are acceptable in every regime; if not,
             nothing was, and this is the best there is.
         reason: The same in a sentence.

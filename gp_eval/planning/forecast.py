@@ -42,6 +42,7 @@ def forecast(
         items=estimate(runs.items, weights),
         spread=Quantiles(q10=q10, q50=q50, q90=q90),
         narrow=float(runs.narrow.mean()),
+        projected=float(runs.projected.mean()),
         rmse=rmse,
         coverage=coverage,
         stopped=stopped,

@@ -90,7 +90,7 @@ def recommend(forecasts: Sequence[Forecast], stop: StoppingRule) -> Recommendati
 
 
 def _items(group: Sequence[Forecast]) -> float:
-    return sum(f.items.value for f in group) / len(group)
+    return sum(f.projected for f in group) / len(group)
 
 
 def _recommendation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gp_eval.experiments.summary import first_stop
 from gp_eval.models.protocol import Performance
@@ -27,8 +28,11 @@ class Stops:
         covered: Whether the 95 % interval holds the truth.
         stopped: Whether the rule was met or everything evaluated; the others count at
             their last item.
-        narrow: Items at which the interval was narrow enough for the first time,
+        narrow: Items after which the interval stayed narrow enough up to the stop,
             whether or not the estimate was stable.
+        projected: ``items``; for a run that was cut, those at which its interval would
+            be narrow enough if it went on like the mean of a random sample, whose
+            variance is proportional to ``1 / n - 1 / N``.
     """
 
     targets: tuple[str, ...]
@@ -37,6 +41,7 @@ class Stops:
     covered: np.ndarray
     stopped: np.ndarray
     narrow: np.ndarray
+    projected: np.ndarray
 
 
 def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
@@ -48,21 +53,39 @@ def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
     n, stopped = first_stop(
         mean, widths, width=stop.width, stable=stop.stable, window=stop.window
     )
-    # Any estimate is stable over a window of one.
-    narrow, _ = first_stop(mean, widths, width=stop.width, stable=0.0, window=1)
     place = (n - 1).unsqueeze(-1)
     truth = torch.cat([done.truth for done in results])
     errors = mean.gather(1, place).squeeze(-1) - truth
     half = widths.gather(1, place).squeeze(-1) / 2
+    n_items = results[0].n_items
+    stopped |= n == n_items
+    last = variance.gather(1, place).squeeze(-1)
     return Stops(
         targets=_targets(results),
         items=n.double().numpy(),
         errors=errors.numpy(),
         # At n = N both sides are 0 up to the rounding of a sum.
         covered=(errors.abs() <= half + 1e-12).double().numpy(),
-        stopped=(stopped | (n == results[0].n_items)).numpy(),
-        narrow=narrow.double().numpy(),
+        stopped=stopped.numpy(),
+        narrow=_narrow_from(widths, n, stop.width).double().numpy(),
+        projected=torch.where(
+            stopped, n, _projected(n, last, n_items, stop.width)
+        ).numpy(),
     )
+
+
+def _narrow_from(widths: Tensor, n: Tensor, width: float) -> Tensor:
+    """One after the last place before ``n`` at which the interval was too wide."""
+    place = torch.arange(1, widths.shape[1] + 1)
+    wide = (widths > width) & (place < n.unsqueeze(-1))
+    return torch.where(wide, place, 0).amax(-1) + 1
+
+
+def _projected(n: Tensor, variance: Tensor, n_items: int, width: float) -> Tensor:
+    """At least ``n``: a run may also have been cut while its estimate moved."""
+    single = variance / (1.0 / n - 1.0 / n_items).clamp_min(1e-12)
+    wanted = (width / Performance(n, torch.ones(())).width()).square()
+    return torch.maximum(n.double(), single / (wanted + single / n_items))
 
 
 def squared_errors(results: Sequence[Done], n: int) -> np.ndarray:

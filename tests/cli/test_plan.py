@@ -51,8 +51,9 @@ def test_json_has_forecasts_curves_and_a_recommendation(refs: Path) -> None:
     kinds = [record["kind"] for record in records]
     assert kinds == ["forecast"] * 16 + ["references"] * 2 + ["recommendation"]
     assert set(records[0]) == {
-        "kind", "model", "regime", "width", "items", "spread", "narrow", "rmse",
-        "coverage", "stopped", "runs", "targets", "references", "acceptable",
+        "kind", "model", "regime", "width", "items", "spread", "narrow",
+        "projected", "rmse", "coverage", "stopped", "runs", "targets",
+        "references", "acceptable",
     }  # fmt: skip
     assert set(records[-1]) == {
         "kind", "model", "width", "stable", "window", "items", "acceptable", "reason",
@@ -90,6 +91,8 @@ def test_a_cut_is_said(refs: Path) -> None:
     outcome = plan(refs, "--n-max", 6)
     assert "cut after 6 of 40 items" in outcome.err
     assert ">= 6" in outcome.out
+    assert "proj. " in outcome.out
+    assert "proj.: items if" in outcome.err
 
 
 def test_a_session_takes_its_settings_from_the_plan(refs: Path, planned: Path) -> None:

@@ -88,6 +88,9 @@ def test_a_plan_of_one_seed_is_the_same_plan_with_any_number_of_processes(
 ) -> None:
     again = make_plan(population(), settings(jobs=2))
     assert again.model_copy(update={"seconds": plan.seconds}) == plan
+
+
+def test_another_seed_is_another_plan(plan: Plan) -> None:
     other = make_plan(population(), settings(seed=1, models=("rs-mean",)))
     assert other.of("rs-mean")[0].items != plan.of("rs-mean")[0].items
 

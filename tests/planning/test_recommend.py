@@ -30,6 +30,7 @@ def found(
         items=number(items),
         spread=Quantiles(q10=items, q50=items, q90=items),
         narrow=items,
+        projected=items,
         rmse=number(rmse),
         coverage=number(coverage),
         stopped=stopped,

@@ -42,7 +42,9 @@ def test_stops_are_those_of_the_rule_step_by_step(width: float, stable: float) -
             n for n in range(1, N + 1) if rule.met(row[:n], widths[n - 1])
         ]  # fmt: skip
         n = met[0] if met else N
-        narrow = next(n for n in range(1, N + 1) if widths[n - 1] <= width)
+        narrow = n
+        while narrow > 1 and widths[narrow - 2] <= width:
+            narrow -= 1
         error = row[n - 1] - float(truth[r])
         assert found.items[r] == n
         assert found.narrow[r] == narrow
@@ -58,6 +60,39 @@ def test_a_run_that_was_cut_has_not_stopped() -> None:
     found = find_stops([cut], rule)
     assert not found.stopped.any()
     assert (found.items == 20).all()
+    assert (found.narrow == 20).all()
+
+
+def test_a_cut_run_is_projected_like_a_random_sample() -> None:
+    n = torch.arange(1, N + 1, dtype=torch.float64)
+    single = torch.tensor([[0.25], [0.01]], dtype=torch.float64)
+    variance = single * (1 / n - 1 / N)
+    truth = torch.full((2,), 0.5, dtype=torch.float64)
+    mean = truth.unsqueeze(-1).expand(2, N)
+    rule = StoppingRule(width=0.1, stable=0.01, window=5)
+    whole = find_stops(
+        [done(mean, variance, truth, targets=("a", "b"), n_items=N)], rule
+    )
+    short = find_stops(
+        [done(mean[:, :15], variance[:, :15], truth, targets=("a", "b"), n_items=N)],
+        rule,
+    )
+    assert (whole.projected == whole.items).all()
+    assert short.stopped.tolist() == [False, True]
+    # Items are whole, projections are not.
+    assert np.ceil(short.projected).tolist() == whole.items.tolist()
+    assert short.projected[0] > 15
+
+
+def test_a_run_that_was_cut_while_narrow_is_projected_to_its_cut() -> None:
+    mean, _, truth = curves(3, n_max=20)
+    moving = torch.arange(20, dtype=torch.float64).expand(4, 20)
+    flat = torch.full_like(mean, 1e-12)
+    cut = done(moving, flat, truth, targets=("a", "b", "c", "d"), n_items=N)
+    found = find_stops([cut], StoppingRule(width=0.1, stable=0.01, window=5))
+    assert not found.stopped.any()
+    assert (found.projected == 20).all()
+    assert (found.narrow == 1).all()
 
 
 def test_stops_are_those_of_a_run_in_the_loop() -> None:
