@@ -30,6 +30,7 @@ FEWEST_REFERENCES = 4
 _SHARE_LEFT_OUT = 0.1
 _STRONGEST = 1 / 6
 _MOST_TARGETS = 16
+_AT_ONCE = 8
 _MOST_BYTES = 5e8
 _CURVE = (0.25, 0.5)
 
@@ -103,8 +104,8 @@ def interpolation_folds(
 ) -> list[Fold]:
     """Random references as targets, few at a time, so that most remain.
 
-    A tenth is left out at once (at most 16, and no more than fit into memory), so
-    that the forecast is for a table about as large as the user's. Every reference is a
+    A tenth is left out at once (at most 8, and no more than fit into memory), so that
+    the forecast is for a table about as large as the user's. Every reference is a
     target once before any is a second time, then in another order of the items.
 
     Args:
@@ -114,7 +115,7 @@ def interpolation_folds(
         seed: Fixes the folds.
     """
     names = check_table(references)
-    size = max(1, min(_MOST_TARGETS, round(_SHARE_LEFT_OUT * len(names))))
+    size = max(1, min(_AT_ONCE, round(_SHARE_LEFT_OUT * len(names))))
     size = min(size, _in_memory(references, n_max))
     folds: list[Fold] = []
     runs = 0
@@ -145,7 +146,7 @@ def extrapolation_folds(
             f"gap: {gap:g} of {len(names)} references leaves {len(split.pool)} below "
             "the strongest; expected at least 2"
         )
-    step = _in_memory(references, n_max)
+    step = min(_AT_ONCE, _in_memory(references, n_max))
     return [
         Fold("extrapolation", split.targets[at : at + step], split.pool, seed + repeat)
         for repeat in range(repeats)

@@ -114,7 +114,14 @@ def lay_out(
                 Task(model, fewer_references(fold, size), n_max)
                 for size in curve_sizes(len(fold.pool))
             ]
-    return forecast + curve
+    return _firsts_first(forecast) + curve
+
+
+def _firsts_first(tasks: Sequence[Task]) -> list[Task]:
+    """The first task of each model and regime before all others: it is always run."""
+    firsts = {(t.model, t.fold.regime): t for t in reversed(tasks)}
+    rest = [t for t in tasks if firsts[t.model, t.fold.regime] is not t]
+    return [*reversed(firsts.values()), *rest]
 
 
 def _inside(references: References, runs: int, n_max: int, seed: int) -> list[Fold]:

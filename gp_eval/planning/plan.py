@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -89,7 +89,13 @@ def _simulate(
     total = sum(map(work.cost, work.tasks))
     found: dict[tuple[str, Fold], Done] = {}
     refused = dict(work.refused)
-    for done in run_tasks(work.tasks, references, work.simulators, jobs=work.jobs):
+    for done in run_tasks(
+        work.tasks,
+        references,
+        work.simulators,
+        jobs=work.jobs,
+        seconds=work.limit_s,
+    ):
         found[done.task.model, done.task.fold] = done
         if done.refused is not None:
             refused[done.task.model] = done.refused
@@ -97,7 +103,9 @@ def _simulate(
             watch.advance(work.cost(done.task) / total)
     results = {
         model: [
-            found[task.model, task.fold] for task in work.tasks if task.model == model
+            found[model, task.fold]
+            for task in work.tasks
+            if task.model == model and (model, task.fold) in found
         ]
         for model in work.seconds
         if model not in refused
@@ -129,19 +137,20 @@ def _curve(
     results: Sequence[Done], settings: PlanSettings, n_references: int
 ) -> ReferenceCurve | None:
     """The curve of one model, if it was simulated with fewer references."""
-    by_fold = {done.task.fold: done for done in results}
-    levels: dict[int, list[Done]] = defaultdict(list)
-    places: Counter[Fold] = Counter()
-    for fold, done in by_fold.items():
-        if fold.size is None:
-            continue
-        whole = replace(fold, size=None)
-        levels[places[whole]].append(done)
-        places[whole] += 1
-    if not levels or settings.more is None:
+    groups: dict[Fold, list[Done]] = defaultdict(list)
+    for done in results:
+        groups[replace(done.task.fold, size=None)].append(done)
+    # From few references to all; time may have run out in the middle of a fold.
+    sizes = max(map(len, groups.values()))
+    complete = [
+        sorted(group, key=lambda done: done.task.fold.n_references)
+        for group in groups.values()
+        if len(group) == sizes
+    ]
+    if sizes <= 2 or settings.more is None:
         return None
     return reference_curve(
-        [*(levels[level] for level in sorted(levels)), [by_fold[f] for f in places]],
+        list(zip(*complete, strict=True)),
         settings.stop,
         n_references=n_references,
         more=settings.more,

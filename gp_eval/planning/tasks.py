@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,10 +63,26 @@ def run_tasks(
     simulators: Mapping[str, Simulator],
     *,
     jobs: int,
+    seconds: float = math.inf,
 ) -> Iterator[Done]:
-    """Run tasks in ``jobs`` processes, and yield each as it is done, in any order."""
-    calls = (delayed(_run)(task, table, simulators[task.model]) for task in tasks)
+    """Run tasks in ``jobs`` processes, and yield each as it is done, in any order.
+
+    Once ``seconds`` are over, only the first task of each model and regime is begun.
+    """
+    calls = (
+        delayed(_run)(task, table, simulators[task.model])
+        for task in _in_time(tasks, time.perf_counter() + seconds)
+    )
     yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+
+
+def _in_time(tasks: Sequence[Task], end: float) -> Iterator[Task]:
+    begun: set[tuple[str, str]] = set()
+    for task in tasks:
+        key = (task.model, task.fold.regime)
+        if key not in begun or time.perf_counter() < end:
+            begun.add(key)
+            yield task
 
 
 def _run(task: Task, table: References, simulator: Simulator) -> Done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ from gp_eval.planning.settings import PlanSettings
 from gp_eval.planning.tasks import Task
 
 __all__ = ["Outlook", "Work", "prepare"]
+
+
+_PATIENCE = 1.1
+"""The machine may turn out slower than in the pilot: what is late is left out."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Work:
         n_max: Items evaluated in a run.
         jobs: Processes.
         refused: Models that refuse the references, and why.
+        limit_s: Seconds after which nothing more is begun.
     """
 
     tasks: list[Task]
@@ -57,6 +63,7 @@ class Work:
     n_max: int
     jobs: int
     refused: dict[str, str]
+    limit_s: float
 
     def cost(self, task: Task) -> float:
         """Expected seconds of a task."""
@@ -104,7 +111,8 @@ def prepare(references: References, settings: PlanSettings) -> Work:
     tasks = lay_out(
         references, amounts, gap=settings.gap, n_max=cap, seed=settings.seed
     )
-    return Work(tasks, simulators, seconds, cap, jobs, refused)
+    limit = _PATIENCE * settings.budget_s if settings.targets is None else math.inf
+    return Work(tasks, simulators, seconds, cap, jobs, refused, limit)
 
 
 def _count_strongest(references: References, settings: PlanSettings, cap: int) -> int:

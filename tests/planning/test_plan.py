@@ -169,14 +169,32 @@ def test_a_cut_is_counted() -> None:
     assert not plan.recommendation.acceptable
 
 
-def test_the_time_decides_how_much_is_simulated() -> None:
-    table = population(n_models=30)
-    little = make_plan(
-        table, settings(models=("bayesame",), targets=None, budget_s=1e-3)
+def test_the_time_decides_how_much_is_simulated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gp_eval.planning.work._PATIENCE", math.inf)
+    monkeypatch.setattr(
+        "gp_eval.planning.work.run_pilot", lambda *a, **k: ({"rs-mean": 0.5}, {})
     )
-    assert little.of("bayesame")[0].runs == pytest.approx(10, abs=2)
-    much = make_plan(table, settings(models=("rs-mean",), targets=None, budget_s=20))
-    assert much.of("rs-mean")[0].runs > 80
+    runs = []
+    for budget in (1.0, 20.0, 40.0):
+        wanted = settings(models=("rs-mean",), targets=None, budget_s=budget)
+        log = Log()
+        make_plan(population(n_models=30), wanted, watch=log)
+        runs.append(log.outlooks[0].runs["rs-mean"])
+    # Ten and the strongest five at least, then two a second, in whole folds.
+    assert runs == pytest.approx([15, 40, 80], abs=6)
+
+
+def test_what_is_late_is_left_out_but_for_the_first_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gp_eval.planning.work._PATIENCE", 0.0)
+    late = make_plan(population(n_models=30), settings(targets=None, budget_s=20))
+    for model in ("rs-mean", "bayesame"):
+        inside, outside = late.of(model)
+        assert (inside.runs, outside.runs) == (3, 5)
+    assert late.curves == []
 
 
 class Log:
