@@ -36,6 +36,7 @@ from gp_eval.cli.options import (
     option,
     stopping_rule,
 )
+from gp_eval.cli.plan_commands import plan
 from gp_eval.cli.refs_commands import refs_app
 from gp_eval.cli.run_commands import run_app
 from gp_eval.cli.session_commands import ask, report, start, status, tell
@@ -108,7 +109,7 @@ def demo(
     )
 
 
-for command in (start, ask, tell, status, report):
+for command in (plan, start, ask, tell, status, report):
     app.command()(command)
 for of_disco in (fit, select, predict, experiment, factors, calibration, cost):
     disco_app.command()(of_disco)

@@ -30,6 +30,7 @@ __all__ = ["ask", "report", "start", "status", "tell"]
 
 
 def start(
+    context: typer.Context,
     run: Run,
     refs: Annotated[Path, option("refs", "Table of reference scores.")],
     target: Annotated[
@@ -73,6 +74,14 @@ def start(
             "like", "Row of --metadata that describes it. [default: the target's name]"
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        option(
+            "plan",
+            "JSON of gp-eval plan: model, width, stable and window, where no flag says "
+            "else.",
+        ),
+    ] = None,
     width: Width = 0.03,
     stable: Stable = 0.005,
     window: Window = 30,
@@ -103,6 +112,8 @@ def start(
         raise typer.BadParameter(
             "--like: several targets share their weights; name the row to go by"
         )
+    if plan is not None and len(target) > 1:
+        raise typer.BadParameter("--plan: is about one target, several are given")
     start_session(
         run,
         refs,
@@ -119,7 +130,15 @@ def start(
         macro=macro,
         missing=missing.value,
         duplicate_models=duplicate_models.value,
+        plan=None if plan is None else (plan, _left_open(context)),
     )
+
+
+def _left_open(context: typer.Context) -> set[str]:
+    """Settings that no flag, variable or config file gives."""
+    names = ("model", "width", "stable", "window")
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return {n for n, source in sources.items() if source and source.name == "DEFAULT"}
 
 
 def ask(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gp_eval.cli.forms import print_asked
 from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
+from gp_eval.cli.planned import planned
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
     fell_short,
@@ -49,11 +50,12 @@ def start_session(
     macro: bool,
     missing: Missing,
     duplicate_models: DuplicateModels,
+    plan: tuple[Path, Collection[str]] | None = None,
 ) -> None:
     """Create the session and say how to go on.
 
     Weights come from ``options``, a file of them, or a file of metadata and the row
-    that is the target's.
+    that is the target's. A plan comes with the names of the settings it may give.
     """
     references = References.read(
         refs, missing=missing, duplicate_models=duplicate_models
@@ -62,6 +64,8 @@ def start_session(
         references = references.without(exclude)
     if macro:
         references = references.macro()
+    if plan is not None:
+        model, stop = planned(*plan, references, model=model, stop=stop)
     options = dict(options)
     if weights is not None:
         options["weights"] = read_weights(weights, references)
