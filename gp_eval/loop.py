@@ -95,6 +95,7 @@ class EvaluationLoop:
         groups = getattr(model, "item_groups", None)
         self._same_as = _equal_items(references) if groups is None else groups
         self._batches: BatchSelection | None = getattr(model, "batch_selection", None)
+        self._explores: Callable[[int], bool] | None = getattr(model, "explores", None)
         self._available = torch.ones(n_items, dtype=torch.bool)
         self.n_items = n_items
         self.pending: dict[int, None] = {}
@@ -123,12 +124,34 @@ class EvaluationLoop:
             return []
         acquisition = self.model.acquisition()
         if acquisition is None:
-            free = (i for i in self._order if self._available[i])
-            chosen = list(islice(free, q))
+            chosen = self._draw(q)
+        elif self._explores is not None:
+            return self._mix(acquisition, q, self._explores)
         else:
             chosen = self._select(acquisition, q)
         for item in chosen:
             self.reserve(item)
+        return chosen
+
+    def _draw(self, q: int) -> list[int]:
+        """The next ``q`` items in the order of random selection."""
+        free = (i for i in self._order if self._available[i])
+        return list(islice(free, q))
+
+    def _mix(
+        self,
+        acquisition: AcquisitionFunction,
+        q: int,
+        explores: Callable[[int], bool],
+    ) -> list[int]:
+        """The next ``q`` items, each drawn or selected as its position says."""
+        chosen: list[int] = []
+        for _ in range(q):
+            at_random = explores(self.n + len(self.pending))
+            found = self._draw(1) if at_random else self._select(acquisition, 1)
+            chosen += found
+            for item in found:
+                self.reserve(item)
         return chosen
 
     def _select(self, acquisition: AcquisitionFunction, q: int) -> list[int]:

@@ -12,11 +12,15 @@ from gp_eval.kernels.lmc import (
     hadamard_lmc,
 )
 from gp_eval.kernels.matern import ReferenceMaternKernel
+from gp_eval.kernels.population import PopulationKernel
+from gp_eval.kernels.population_statistics import PopulationStatistics
 from gp_eval.kernels.reference import ReferenceScoreKernel
 
 __all__ = [
     "DotProductKernel",
     "LMCKernel",
+    "PopulationKernel",
+    "PopulationStatistics",
     "RankOneIndexKernel",
     "ReferenceKernel",
     "ReferenceMaternKernel",

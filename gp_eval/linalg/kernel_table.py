@@ -8,8 +8,14 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from gp_eval.kernels import ReferenceKernel, ReferenceMaternKernel, ReferenceScoreKernel
+from gp_eval.kernels import (
+    PopulationKernel,
+    ReferenceKernel,
+    ReferenceMaternKernel,
+    ReferenceScoreKernel,
+)
 from gp_eval.kernels._dense import dense
+from gp_eval.linalg.population_table import PopulationTable
 from gp_eval.settings import exact_inference
 
 __all__ = [
@@ -88,6 +94,8 @@ def make_kernel_table(
     """
     if isinstance(kernel, ReferenceKernel) and is_reference_kernel(kernel):
         return ReferenceKernelTable(kernel, phi, distances=distances)
+    if isinstance(kernel, PopulationKernel):
+        return PopulationTable(kernel, phi)
     return DenseKernelTable(kernel, phi)
 
 

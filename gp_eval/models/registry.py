@@ -23,6 +23,7 @@ from gp_eval.models.disco import Disco
 from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
 from gp_eval.models.logit import BayesAMELogit
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
+from gp_eval.models.population import Population
 from gp_eval.models.protocol import PerformanceModel
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _MODELS: dict[str, Callable[..., Any]] = {
+    "population": Population,
     "bayesame": BayesAME,
     "bayesame-multi": MultiTargetBayesAME,
     "bayesame-multi-average": partial(MultiTargetBayesAME, selection="average"),

@@ -1,0 +1,60 @@
+"""Effects of a target on the link's scale, by penalised quasi-likelihood."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gp_eval.kernels import PopulationStatistics
+
+__all__ = ["fit_effects"]
+
+_STEPS = 100
+_TOLERANCE = 1e-9
+
+
+def fit_effects(
+    statistics: PopulationStatistics,
+    phi: Tensor,
+    scores: Tensor,
+    *,
+    mean: Tensor,
+    std: Tensor,
+) -> Tensor:
+    r"""Most probable effects given scores of some items, by Fisher scoring.
+
+    Solves :math:`X^\top r \, (s - p) = (\theta - \theta_0) / \tau^2` with
+    :math:`r = J / \operatorname{var}(s)`: for scores in [0, 1] a logistic regression
+    with a normal prior, whose solution is unique.
+
+    Args:
+        statistics: Of the references.
+        phi: Rows of reference scores of the items, ``n x K``.
+        scores: Scores of the target, shape ``n``.
+        mean: Prior mean of the effects, shape ``F``.
+        std: Prior standard deviations, shape ``F``.
+
+    Returns:
+        The effects, shape ``F``.
+
+    Raises:
+        RuntimeError: If scoring does not converge.
+    """
+    features, weight = statistics.features(phi), statistics.score_weight(phi)
+    penalty = std.pow(-2)
+    effects = mean.clone()
+    for _ in range(_STEPS):
+        at = statistics.response(phi, features @ effects)
+        score = features.T @ (weight * (scores - at)) - penalty * (effects - mean)
+        curvature = weight * statistics.sensitivity_at(at)
+        information = features.T @ (curvature.unsqueeze(-1) * features)
+        step = torch.linalg.solve(information + torch.diag(penalty), score)
+        if statistics.bounded:  # far from the optimum a full step can overshoot
+            step = step / step.abs().max().clamp_min(1.0)
+        effects = effects + step
+        if float(step.abs().max()) < _TOLERANCE * (1.0 + float(effects.abs().max())):
+            return effects
+    raise RuntimeError(
+        f"effects of the target did not converge in {_STEPS} steps on {len(scores)} "
+        "scores"
+    )
