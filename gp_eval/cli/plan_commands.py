@@ -52,7 +52,7 @@ def plan(
         str | None,
         option(
             "models",
-            "Models, separated by commas. [default: bayesame,bayes-aipw,rs-mean]",
+            "Models, separated by commas. [default: population,bayesame,rs-mean]",
         ),
     ] = None,
     width: Width = 0.03,

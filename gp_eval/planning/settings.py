@@ -10,7 +10,7 @@ from gp_eval.stopping import StoppingRule
 
 __all__ = ["DEFAULT_MODELS", "REGIMES", "PlanSettings"]
 
-DEFAULT_MODELS = ("bayesame", "bayes-aipw", "rs-mean")
+DEFAULT_MODELS = ("population", "bayesame", "rs-mean")
 """Models of a plan, where none are named."""
 
 REGIMES: tuple[PlanRegime, ...] = ("interpolation", "extrapolation")
