@@ -6,6 +6,7 @@ from gp_eval.models.logit import BayesAMELogit, LogitModel
 from gp_eval.models.multi_target import SequentialMultiTargetModel
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.multi_target_gp import MultiTargetGP, multi_target_inputs
+from gp_eval.models.population import Population, SequentialPopulationModel
 from gp_eval.models.protocol import (
     LeaveOneOut,
     MultiTargetModel,
@@ -28,8 +29,10 @@ __all__ = [
     "MultiTargetModel",
     "Performance",
     "PerformanceModel",
+    "Population",
     "SequentialBucketModel",
     "SequentialMultiTargetModel",
+    "SequentialPopulationModel",
     "SupportsItemBelief",
     "SupportsRefit",
     "make_model",
