@@ -61,8 +61,15 @@ class PopulationStatistics:
     abilities: Tensor
 
     @classmethod
-    def from_scores(cls, phi: Tensor, counts: Tensor) -> PopulationStatistics:
+    def from_scores(
+        cls, phi: Tensor, counts: Tensor, *, bounded: bool | None = None
+    ) -> PopulationStatistics:
         """Pool rows ``B x K`` that stand for ``B`` numbers of items each.
+
+        Args:
+            phi: Rows of reference scores.
+            counts: Items of each row, shape ``B``.
+            bounded: Whether to use the link of scores in [0, 1]; default: if all are.
 
         Raises:
             ValueError: For fewer than two references, or references that all agree.
@@ -78,8 +85,9 @@ class PopulationStatistics:
         pooled = float(weights @ variance)
         if not pooled > 0.0:
             raise ValueError("references: all agree on every item, there is no spread")
-        bounded = bool((phi >= 0).all() and (phi <= 1).all())
-        binary = bool(((phi == 0) | (phi == 1)).all())
+        if bounded is None:
+            bounded = bool((phi >= 0).all() and (phi <= 1).all())
+        binary = bounded and bool(((phi == 0) | (phi == 1)).all())
         dispersion = 1.0
         if bounded and not binary:
             dispersion = pooled / float(weights @ (mean * (1 - mean)))

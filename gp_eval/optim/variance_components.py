@@ -91,7 +91,9 @@ def negative_log(theta: Tensor, data: Components) -> tuple[Tensor, Tensor]:
     value = 0.5 * (data.residuals * solved).sum()
     value = value + count * factor.diagonal().log().sum()
     slope = count * torch.cholesky_inverse(factor) - solved @ solved.T
-    traces = torch.cat([data.matrices.flatten(1) @ slope.flatten(), slope.trace()[None]])
+    traces = torch.cat(
+        [data.matrices.flatten(1) @ slope.flatten(), slope.trace()[None]]
+    )
     return data.weight * value, data.weight * 0.5 * variances * traces
 
 

@@ -86,7 +86,9 @@ def fit_population_prior(buckets: Buckets, *, seed: int = 0) -> PopulationPrior:
     parts: list[Components] = []
     generator = torch.Generator().manual_seed(seed)
     for fold in _folds(buckets, generator):
-        part, found = _pseudo_targets(buckets, fold, generator)
+        part, found = _pseudo_targets(
+            buckets, fold, generator, bounded=kernel.statistics.bounded
+        )
         parts.append(part)
         slopes += found
     centre, _ = fit_variance_components(parts, _HYPERPRIOR, start=_HYPERPRIOR.mean)
@@ -115,14 +117,15 @@ def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
 
 
 def _pseudo_targets(
-    buckets: Buckets, fold: Tensor, generator: torch.Generator
+    buckets: Buckets, fold: Tensor, generator: torch.Generator, *, bounded: bool
 ) -> tuple[Components, list[float]]:
     """Residuals of a fold in working units, their components, and the slopes."""
     phi, counts = _rows(buckets)
     rest = torch.ones(phi.shape[1], dtype=torch.bool)
     rest[fold] = False
     others = phi[:, rest]
-    statistics = PopulationStatistics.from_scores(others, counts)
+    # The link is that of all references, though the others alone may be in [0, 1].
+    statistics = PopulationStatistics.from_scores(others, counts, bounded=bounded)
     table = PopulationTable(PopulationKernel(statistics), others)
     everyone = buckets.item_bucket.cpu()
     some = torch.randperm(everyone.shape[0], generator=generator)[:_ITEMS]
