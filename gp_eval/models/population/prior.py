@@ -103,17 +103,26 @@ def _rows(buckets: Buckets) -> tuple[Tensor, Tensor]:
 
 
 def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
-    """References of each fold; at least two are left for the others."""
+    """References of each fold; at least two that differ are left for the others.
+
+    With few references the others may be one model twice, which tells nothing.
+    """
     phi, counts = _rows(buckets)
     n_references = phi.shape[1]
     if n_references < 3:
         return
     order = torch.randperm(n_references, generator=generator)
     size = max(1, n_references // 4)
-    yield order[:size]
-    yield order[size : 2 * size] if n_references > 3 else order[1:2]
     strongest = torch.argsort(counts @ phi, descending=True)
-    yield strongest[: max(1, int(_STRONGEST * n_references))]
+    for fold in (
+        order[:size],
+        order[size : 2 * size],
+        strongest[: max(1, int(_STRONGEST * n_references))],
+    ):
+        rest = torch.ones(n_references, dtype=torch.bool)
+        rest[fold] = False
+        if not bool((phi[:, rest] == phi[:, rest][:, :1]).all()):
+            yield fold
 
 
 def _pseudo_targets(
