@@ -47,7 +47,8 @@ class PopulationStatistics:
         mean: Mean of all scores.
         dispersion: Pooled :math:`\varphi`, 1 for 0/1 scores.
         variance: Mean over the items of their variance over the references.
-        distance: Typical squared distance of two rows: their mean.
+        distance: Typical squared distance of two rows: their mean; 1 if there is one
+            row only.
         abilities: Ability of each reference, shape ``K``, centred and scaled such that
             items discriminate by 1 on average; all 0 if that cannot be told.
     """
@@ -93,14 +94,14 @@ class PopulationStatistics:
             dispersion = pooled / float(weights @ (mean * (1 - mean)))
         column_means = weights @ phi
         # Of two items drawn at random, in squared score units and summed over K.
-        distance = 2.0 * float((weights @ phi.square() - column_means.square()).sum())
+        distance = 2.0 * float((weights @ (phi - column_means).square()).sum())
         return cls(
             bounded=bounded,
             binary=binary,
             mean=float(weights @ mean),
             dispersion=dispersion,
             variance=pooled,
-            distance=distance,
+            distance=distance or 1.0,  # one row: all distances are 0 in any unit
             abilities=_abilities(phi, counts) if bounded else torch.zeros_like(phi[0]),
         )
 
