@@ -87,7 +87,7 @@ class PopulationKernel(Kernel):
         return self.statistics.scale_at(x, self.mean(x))
 
     def sensitivity(self, x: Tensor) -> Tensor:
-        """Derivative of the working mean by the shift, ``... x n``."""
+        """Derivative of the working mean by the predictor, ``... x n``."""
         return self.statistics.sensitivity_at(self.mean(x))
 
     def forward(
