@@ -37,17 +37,16 @@ class PopulationKernel(Kernel):
 
     .. math::
 
-        k(i, j) = d_i d_j \Big(a\, (S^2)_{ij} + \sum_{w} s_w\,
+        k(i, j) = d_i d_j \Big(a\, S_{ij} + \sum_{w} s_w\,
             e^{-\lVert \phi_i - \phi_j \rVert^2 / (2 w \bar D)}\Big)
             + J_i J_j \Big(g\, e^{-(\ell_i - \ell_j)^2 / (2 \lambda^2)}
             + \sum_{e} \tau_e^2 x_{ie} x_{je} \Big)
 
-    where ``S`` is the sample correlation of items over the references, squared as a
-    matrix: what usually goes together
-    (:meth:`~gp_eval.kernels.PopulationStatistics.factors`). The squared exponentials
-    say that items alike to the references are alike to the target; the rest is what is
-    not known of its mean over the level :math:`\ell` of items. The prior of its ability
-    is vague, so that it may be far above or below all references.
+    where ``S`` is the sample correlation of items over the references: what usually
+    goes together. The squared exponentials say that items alike to the references are
+    alike to the target; the rest is what is not known of its mean over the level
+    :math:`\ell` of items. The prior of its ability is vague, so that it may be far
+    above or below all references.
 
     Not in the BayesAME paper, whose prior has one squared exponential and no more.
 
@@ -103,7 +102,7 @@ class PopulationKernel(Kernel):
             raise RuntimeError(
                 "PopulationKernel does not accept the last_dim_is_batch argument."
             )
-        z1, z2 = self.statistics.factors(x1), self.statistics.factors(x2)
+        z1, z2 = self.statistics.standardised(x1), self.statistics.standardised(x2)
         l1, l2 = self.statistics.level(x1), self.statistics.level(x2)
         f1, f2 = self.scaled_features(x1), self.scaled_features(x2)
         d1, d2 = self.scale(x1), self.scale(x2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -51,7 +51,6 @@ class PopulationStatistics:
             row only.
         abilities: Ability of each reference, shape ``K``, centred and scaled such that
             items discriminate by 1 on average; all 0 if that cannot be told.
-        mixing: ``K x K``, by which :meth:`factors` are mixed from standardised rows.
     """
 
     bounded: bool
@@ -61,7 +60,6 @@ class PopulationStatistics:
     variance: float
     distance: float
     abilities: Tensor
-    mixing: Tensor
 
     @classmethod
     def from_scores(
@@ -97,7 +95,7 @@ class PopulationStatistics:
         column_means = weights @ phi
         # Of two items drawn at random, in squared score units and summed over K.
         distance = 2.0 * float((weights @ (phi - column_means).square()).sum())
-        plain = cls(
+        return cls(
             bounded=bounded,
             binary=binary,
             mean=float(weights @ mean),
@@ -105,9 +103,7 @@ class PopulationStatistics:
             variance=pooled,
             distance=distance or 1.0,  # one row: all distances are 0 in any unit
             abilities=_abilities(phi, counts) if bounded else torch.zeros_like(phi[0]),
-            mixing=torch.eye(n_references).to(phi),
         )
-        return replace(plain, mixing=_mixing(plain.standardised(phi), weights))
 
     @property
     def n_effects(self) -> int:
@@ -207,23 +203,6 @@ class PopulationStatistics:
         mean = self.smoothed_mean(x) if self.bounded else x.mean(-1)
         scale = self.scale_at(x, mean) * (x.shape[-1] - 1) ** 0.5
         return deviations / scale.unsqueeze(-1)
-
-    def factors(self, x: Tensor) -> Tensor:
-        r"""Mixed so that inner products are :math:`S^2`, 1 on average, ``... x n x K``.
-
-        What many references share counts more there than what few do: of ``K`` sample
-        directions most are noise, and their squares are small.
-        """
-        return self.standardised(x) @ self.mixing
-
-
-def _mixing(standardised: Tensor, weights: Tensor) -> Tensor:
-    """The root of the covariance of references over items, scaled, ``K x K``."""
-    covariance = (standardised * weights.unsqueeze(-1)).T @ standardised
-    values, vectors = torch.linalg.eigh(covariance)
-    root = vectors * values.clamp_min(0.0).sqrt() @ vectors.T
-    mixed = (standardised @ root).square().sum(-1)
-    return root / (weights @ mixed).sqrt()
 
 
 def _abilities(phi: Tensor, counts: Tensor) -> Tensor:

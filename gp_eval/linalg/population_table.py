@@ -30,7 +30,7 @@ class PopulationTable:
         statistics = kernel.statistics
         # Distances by expansion lose the digits that a common level takes up.
         self._centred = phi - phi.mean(0)
-        self.factors = statistics.factors(phi)
+        self.standardised = statistics.standardised(phi)
         self.level = statistics.level(phi)
         self._stored: tuple[Tensor, ...] | None = None
         self._table: Tensor | None = None
@@ -71,7 +71,7 @@ class PopulationTable:
         distance = distance.addmm_(left, right.T, alpha=-2.0).clamp_min_(0.0)
         with torch.no_grad():
             return (
-                self.factors[rows] @ self.factors[columns].T,
+                self.standardised[rows] @ self.standardised[columns].T,
                 *kernel.similarities(distance),
                 kernel.difficulty(
                     self.level[rows].unsqueeze(-1), self.level[columns].unsqueeze(-2)
@@ -116,7 +116,7 @@ class PopulationTable:
     def diagonal(self) -> Tensor:
         """Prior variances, shape ``B``."""
         a, s_wide, s_narrow, g = self.variances
-        own = a * self.factors.square().sum(-1) + s_wide + s_narrow
+        own = a * self.standardised.square().sum(-1) + s_wide + s_narrow
         curve = g + self.features.square().sum(-1)
         return self.scale.square() * own + self.sensitivity.square() * curve
 
