@@ -37,13 +37,14 @@ class PopulationKernel(Kernel):
 
     .. math::
 
-        k(i, j) = d_i d_j \Big(a\, S_{ij} + \sum_{w} s_w\, e^{-\lVert \phi_i - \phi_j
-            \rVert^2 / (2 w \bar D)}\Big) + J_i J_j \Big(g\, e^{-(\ell_i - \ell_j)^2 /
-            (2 \lambda^2)} + \sum_{e} \tau_e^2 x_{ie} x_{je} \Big)
+        k(i, j) = d_i d_j \Big(a\, S_{ij} + \sum_{w} s_w\,
+            e^{-\lVert \phi_i - \phi_j \rVert^2 / (2 w \bar D)}\Big)
+            + J_i J_j \Big(g\, e^{-(\ell_i - \ell_j)^2 / (2 \lambda^2)}
+            + \sum_{e} \tau_e^2 x_{ie} x_{je} \Big)
 
-    where ``S`` is the sample covariance of the standardised reference scores: what
-    usually goes together. The squared exponentials say that items alike to the
-    references are alike to the target; the rest is what is not known of its mean over the level
+    where ``S`` is the sample correlation of items over the references: what usually
+    goes together. The squared exponentials say that items alike to the references are
+    alike to the target; the rest is what is not known of its mean over the level
     :math:`\ell` of items. The prior of its ability is vague, so that it may be far
     above or below all references.
 
@@ -85,7 +86,7 @@ class PopulationKernel(Kernel):
         return self.statistics.scale_at(x, self.mean(x))
 
     def sensitivity(self, x: Tensor) -> Tensor:
-        """Derivative of the working mean by the shift, ``... x n``."""
+        """Derivative of the working mean by the predictor, ``... x n``."""
         return self.statistics.sensitivity_at(self.mean(x))
 
     def forward(

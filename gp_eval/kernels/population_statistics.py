@@ -47,7 +47,8 @@ class PopulationStatistics:
         mean: Mean of all scores.
         dispersion: Pooled :math:`\varphi`, 1 for 0/1 scores.
         variance: Mean over the items of their variance over the references.
-        distance: Typical squared distance of two rows: their mean.
+        distance: Typical squared distance of two rows: their mean; 1 if there is one
+            row only.
         abilities: Ability of each reference, shape ``K``, centred and scaled such that
             items discriminate by 1 on average; all 0 if that cannot be told.
     """
@@ -61,8 +62,15 @@ class PopulationStatistics:
     abilities: Tensor
 
     @classmethod
-    def from_scores(cls, phi: Tensor, counts: Tensor) -> PopulationStatistics:
+    def from_scores(
+        cls, phi: Tensor, counts: Tensor, *, bounded: bool | None = None
+    ) -> PopulationStatistics:
         """Pool rows ``B x K`` that stand for ``B`` numbers of items each.
+
+        Args:
+            phi: Rows of reference scores.
+            counts: Items of each row, shape ``B``.
+            bounded: Whether to use the link of scores in [0, 1]; default: if all are.
 
         Raises:
             ValueError: For fewer than two references, or references that all agree.
@@ -78,21 +86,22 @@ class PopulationStatistics:
         pooled = float(weights @ variance)
         if not pooled > 0.0:
             raise ValueError("references: all agree on every item, there is no spread")
-        bounded = bool((phi >= 0).all() and (phi <= 1).all())
-        binary = bool(((phi == 0) | (phi == 1)).all())
+        if bounded is None:
+            bounded = bool((phi >= 0).all() and (phi <= 1).all())
+        binary = bounded and bool(((phi == 0) | (phi == 1)).all())
         dispersion = 1.0
         if bounded and not binary:
             dispersion = pooled / float(weights @ (mean * (1 - mean)))
         column_means = weights @ phi
         # Of two items drawn at random, in squared score units and summed over K.
-        distance = 2.0 * float((weights @ phi.square() - column_means.square()).sum())
+        distance = 2.0 * float((weights @ (phi - column_means).square()).sum())
         return cls(
             bounded=bounded,
             binary=binary,
             mean=float(weights @ mean),
             dispersion=dispersion,
             variance=pooled,
-            distance=distance,
+            distance=distance or 1.0,  # one row: all distances are 0 in any unit
             abilities=_abilities(phi, counts) if bounded else torch.zeros_like(phi[0]),
         )
 
@@ -188,7 +197,7 @@ class PopulationStatistics:
         r"""Deviations of the references, in working standard deviations.
 
         ``... x n x K``, divided by :math:`\sqrt{K - 1}`, so that inner products of
-        rows are sample covariances.
+        rows are sample correlations ``S``.
         """
         deviations = x - x.mean(-1, keepdim=True)
         mean = self.smoothed_mean(x) if self.bounded else x.mean(-1)

@@ -94,7 +94,7 @@ def make_kernel_table(
     """
     if isinstance(kernel, ReferenceKernel) and is_reference_kernel(kernel):
         return ReferenceKernelTable(kernel, phi, distances=distances)
-    if isinstance(kernel, PopulationKernel):
+    if type(kernel) is PopulationKernel and kernel.active_dims is None:
         return PopulationTable(kernel, phi)
     return DenseKernelTable(kernel, phi)
 

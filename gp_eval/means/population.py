@@ -16,7 +16,7 @@ class PopulationMean(Mean):
     """Mean of the references, shifted and stretched to the target on the link's scale.
 
     Args:
-        kernel: The kernel whose shift and slope it has.
+        kernel: The kernel whose effects it has.
     """
 
     def __init__(self, kernel: PopulationKernel) -> None:

@@ -30,7 +30,9 @@ def fit_effects(
     Args:
         statistics: Of the references.
         phi: Rows of reference scores of the items, ``n x K``.
-        scores: Scores of the target, shape ``n``.
+        scores: Scores of the target, shape ``n``. Where those of the references are in
+            [0, 1], others count as the nearer end: no mean of the logit link is beyond,
+            and they would draw the effects without limit.
         mean: Prior mean of the effects, shape ``F``.
         std: Prior standard deviations, shape ``F``.
 
@@ -40,6 +42,8 @@ def fit_effects(
     Raises:
         RuntimeError: If scoring does not converge.
     """
+    if statistics.bounded:
+        scores = scores.clamp(0.0, 1.0)
     features, weight = statistics.features(phi), statistics.score_weight(phi)
     penalty = std.pow(-2)
     effects = mean.clone()

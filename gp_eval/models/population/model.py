@@ -32,6 +32,8 @@ class SequentialPopulationModel(SequentialBucketModel):
         prior: What the references suggest.
     """
 
+    _log_noise: Tensor
+
     def __init__(self, buckets: Buckets, prior: PopulationPrior) -> None:
         statistics = PopulationStatistics.from_scores(buckets.phi, buckets.counts)
         kernel = PopulationKernel(statistics).to(buckets.phi.device)
@@ -41,6 +43,8 @@ class SequentialPopulationModel(SequentialBucketModel):
             buckets, noise=1.0, covar_module=kernel, mean_module=PopulationMean(kernel)
         )
         self.prior = prior
+        # A buffer, so that a state dict has the noise as well.
+        self.register_buffer("_log_noise", prior.log_variances[-1].clone())
         self.set_hyperparameters(prior.log_variances, prior.effects_mean)
 
     @property

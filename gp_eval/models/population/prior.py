@@ -86,7 +86,9 @@ def fit_population_prior(buckets: Buckets, *, seed: int = 0) -> PopulationPrior:
     parts: list[Components] = []
     generator = torch.Generator().manual_seed(seed)
     for fold in _folds(buckets, generator):
-        part, found = _pseudo_targets(buckets, fold, generator)
+        part, found = _pseudo_targets(
+            buckets, fold, generator, bounded=kernel.statistics.bounded
+        )
         parts.append(part)
         slopes += found
     centre, _ = fit_variance_components(parts, _HYPERPRIOR, start=_HYPERPRIOR.mean)
@@ -101,28 +103,38 @@ def _rows(buckets: Buckets) -> tuple[Tensor, Tensor]:
 
 
 def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
-    """References of each fold; at least two are left for the others."""
+    """References of each fold; at least two that differ are left for the others.
+
+    With few references the others may be one model twice, which tells nothing.
+    """
     phi, counts = _rows(buckets)
     n_references = phi.shape[1]
     if n_references < 3:
         return
     order = torch.randperm(n_references, generator=generator)
     size = max(1, n_references // 4)
-    yield order[:size]
-    yield order[size : 2 * size] if n_references > 3 else order[1:2]
     strongest = torch.argsort(counts @ phi, descending=True)
-    yield strongest[: max(1, int(_STRONGEST * n_references))]
+    for fold in (
+        order[:size],
+        order[size : 2 * size],
+        strongest[: max(1, int(_STRONGEST * n_references))],
+    ):
+        rest = torch.ones(n_references, dtype=torch.bool)
+        rest[fold] = False
+        if not bool((phi[:, rest] == phi[:, rest][:, :1]).all()):
+            yield fold
 
 
 def _pseudo_targets(
-    buckets: Buckets, fold: Tensor, generator: torch.Generator
+    buckets: Buckets, fold: Tensor, generator: torch.Generator, *, bounded: bool
 ) -> tuple[Components, list[float]]:
     """Residuals of a fold in working units, their components, and the slopes."""
     phi, counts = _rows(buckets)
     rest = torch.ones(phi.shape[1], dtype=torch.bool)
     rest[fold] = False
     others = phi[:, rest]
-    statistics = PopulationStatistics.from_scores(others, counts)
+    # The link is that of all references, though the others alone may be in [0, 1].
+    statistics = PopulationStatistics.from_scores(others, counts, bounded=bounded)
     table = PopulationTable(PopulationKernel(statistics), others)
     everyone = buckets.item_bucket.cpu()
     some = torch.randperm(everyone.shape[0], generator=generator)[:_ITEMS]
