@@ -45,8 +45,8 @@ def refs_check(
         list[str] | None,
         option("keep", "Model known to be right, as is its block; may be repeated."),
     ] = None,
-    level: Annotated[
-        float, option("level", "Probability of a false alarm, for each kind.")
+    false_alarms: Annotated[
+        float, option("false-alarms", "Probability of a false alarm, for each kind.")
     ] = 0.01,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
     json: Json = False,
@@ -56,8 +56,10 @@ def refs_check(
     Exits with 1 if there is an error among the findings, else with 0, whether or not
     a cleaned table is written.
     """
-    if not 0.0 < level < 0.5:
-        raise typer.BadParameter(f"--level: expected 0 < level < 0.5, got {level}")
+    if not 0.0 < false_alarms < 0.5:
+        raise typer.BadParameter(
+            f"--false-alarms: expected a number between 0 and 0.5, got {false_alarms}"
+        )
     if drop_items and drop is None:
         raise typer.BadParameter("--drop-items: nothing is written without --drop OUT")
     if drop is not None:
@@ -66,7 +68,7 @@ def refs_check(
 
     check_table(
         path,
-        level=level,
+        level=false_alarms,
         keep=keep or [],
         drop=drop,
         drop_items=drop_items,

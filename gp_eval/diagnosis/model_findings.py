@@ -87,9 +87,9 @@ def _plausible(case: Case, value: float, n: int) -> bool:
 
     low, high = np.nanmin(case.table.scores), np.nanmax(case.table.scores)
     count = len(case.agreeing)
-    if value not in (low, high):
+    if low == high or value not in (low, high):
         return False
-    if count < 2 or low == high:
+    if count < 2:
         return True
     shares = (case.table.levels[case.agreeing] - low) / (high - low)
     shares = logit(np.clip(shares, 1e-6, 1.0 - 1e-6))

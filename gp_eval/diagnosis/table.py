@@ -96,7 +96,7 @@ class Table:
 def reliability(table: Table) -> float:
     r"""Share of the variance of the item means that is no sampling of references.
 
-    :math:`1 - \overline{s_i^2 / K_i} / \mathrm{var}(m_i)` with the mean
+    :math:`1 - \frac{N}{N - 1} \overline{s_i^2 / K_i} / \mathrm{var}(m_i)` with the mean
     :math:`m_i` and the variance :math:`s_i^2` over the :math:`K_i` references that
     have item :math:`i`, levels of models removed. Without gaps it is Cronbach's alpha
     of the references. NaN for fewer than 2 references or 2 items.
@@ -109,7 +109,9 @@ def reliability(table: Table) -> float:
     spread = float(np.nanmean(scores, 1).var(ddof=1))
     if spread == 0.0:
         return float("nan")
-    return 1.0 - float((np.nanvar(scores, 1, ddof=1) / counts).mean()) / spread
+    within = float((np.nanvar(scores, 1, ddof=1) / counts).mean())
+    # The levels of the models are estimated as well: a degree of freedom.
+    return 1.0 - within * len(scores) / (len(scores) - 1) / spread
 
 
 def agreement_p_value(table: Table) -> float:
