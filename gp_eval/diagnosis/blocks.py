@@ -110,7 +110,10 @@ def _tree(table: Table) -> Floats:
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    correlation = pd.DataFrame(table.scores).corr(min_periods=3).to_numpy()
+    if table.present.all():
+        correlation = np.corrcoef(table.scores, rowvar=False)
+    else:
+        correlation = pd.DataFrame(table.scores).corr(min_periods=3).to_numpy()
     distance = np.maximum(1.0 - np.nan_to_num(correlation), 0.0)
     np.fill_diagonal(distance, 0.0)
     tree: Floats = linkage(squareform(distance, checks=False), "average")

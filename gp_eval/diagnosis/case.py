@@ -25,7 +25,10 @@ class Case:
     """What was measured; models are positions in the table.
 
     Attributes:
-        table: All ``N x K`` scores.
+        table: All ``N x K`` scores, as shares of their range: 0 is the lowest score in
+            the table, 1 the highest.
+        low: The lowest score.
+        high: The highest score.
         models: Ids of the models.
         items: Ids of the items.
         level: Level of the tests.
@@ -41,6 +44,8 @@ class Case:
     """
 
     table: Table
+    low: float
+    high: float
     models: tuple[str, ...]
     items: tuple[str, ...]
     level: float
@@ -52,6 +57,12 @@ class Case:
     agreement: Agreement
     tied: bool = False
     _twins: dict[int, list[int]] = field(default_factory=dict)
+
+    def score(self, share: float) -> float:
+        """A share of the range in score units."""
+        if share in (0.0, 1.0):  # exactly what the table has
+            return self.high if share else self.low
+        return self.low + share * (self.high - self.low)
 
     def with_copies(self, models: Sequence[int]) -> list[int]:
         """The models and their copies, in the order of the table."""
@@ -122,7 +133,8 @@ def examine(
     Raises:
         DataError: If ``keep`` names models of different blocks.
     """
-    table = Table(np.array(scores, dtype=np.float64))
+    low, high = float(np.nanmin(scores)), float(np.nanmax(scores))
+    table = Table((scores - low) / (high - low if high > low else 1.0))
     varying = _varying(table)
     groups = duplicate_groups(
         table.columns(np.array(varying, dtype=int)),
@@ -140,6 +152,8 @@ def examine(
     judged = [k for k in single if k not in others]
     return Case(
         table=table,
+        low=low,
+        high=high,
         models=models,
         items=items,
         level=level,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gp_eval.data.validation import positions
 from gp_eval.diagnosis.case import Case, examine
 from gp_eval.diagnosis.findings import SEVERITIES, Diagnosis, Standing
 from gp_eval.diagnosis.model_findings import model_findings
@@ -53,6 +52,8 @@ def check_references(
     if not 0.0 < level < 0.5:
         raise ValueError(f"level: expected 0 < level < 0.5, got {level}")
     if keep:
+        from gp_eval.data.validation import positions  # with torch, which we do without
+
         positions("keep", references.models, keep)
     case = examine(
         references.scores.numpy(),
@@ -78,7 +79,7 @@ def _standings(case: Case) -> tuple[Standing, ...]:
     return tuple(
         Standing(
             model=name,
-            mean=float(case.table.levels[k]),
+            mean=case.score(float(case.table.levels[k])),
             correlation=case.correlation(k),
             expected=case.expected(k),
             block=block_of.get(k),

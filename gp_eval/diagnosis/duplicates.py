@@ -24,40 +24,72 @@ DIFFERENCE = 0.1
 def duplicate_groups(
     table: Table, names: tuple[str, ...], *, level: float, keep: set[str]
 ) -> list[list[int]]:
-    """Groups of two and more models that differ far less than chance, pair by pair.
+    """Groups of two and more models that differ far less than chance.
 
     Two models are one if their squared difference is at most :data:`DIFFERENCE` of what
     independent models of their scores would have on these items, and if that is
     significant: the Chernoff bound for sums of independent differences in [0, 1],
-    shared among all pairs. All pairs of a group are alike (complete linkage). The
-    first of a group is the one to keep: those in ``keep``, then fewest gaps, then the
-    first name.
-    """
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
+    shared among all pairs. Equal columns are taken for one model first, so that copies
+    do not pass for what other models know about an item. All pairs of a group are
+    alike (complete linkage).
 
+    Args:
+        table: Models, none of them constant.
+        names: Their ids.
+        level: Probability of one or more false alarms.
+        keep: Models known to be right.
+
+    Returns:
+        Positions of models, in each group the one to keep first: those in ``keep``,
+        then those with the fewest gaps, then by name.
+    """
     n_models = table.scores.shape[1]
     if n_models < 2:
         return []
+    gaps = (~table.present).sum(0)
+    threshold = -np.log(level / (n_models * (n_models - 1) / 2.0))
+
+    def ordered(group: list[int]) -> list[int]:
+        return sorted(group, key=lambda k: (names[k] not in keep, gaps[k], names[k]))
+
+    groups = [ordered(group) for group in _equal(table, threshold)]
+    if len(groups) > 1:
+        labels = _alike(table.columns(np.array([g[0] for g in groups])), threshold)
+        groups = [
+            ordered([k for g in np.flatnonzero(labels == label) for k in groups[g]])
+            for label in np.unique(labels)
+        ]
+    return sorted(group for group in groups if len(group) > 1)
+
+
+def _equal(table: Table, threshold: float) -> list[list[int]]:
+    """Sets of equal columns, those that might be equal by chance as single models."""
+    columns, first, of = np.unique(
+        table.scores, axis=1, return_index=True, return_inverse=True, equal_nan=True
+    )
+    chance = np.diag(difference_from_chance(table.columns(first))[1])
+    groups = []
+    for g in range(columns.shape[1]):
+        members = np.flatnonzero(of == g).tolist()
+        groups += [members] if chance[g] >= threshold else [[k] for k in members]
+    return groups
+
+
+def _alike(table: Table, threshold: float) -> NDArray[np.int64]:
+    """Labels of groups in which all pairs are alike."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
     observed, expected = difference_from_chance(table)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = observed / expected
-        log_p = -(
-            expected - observed + np.where(observed > 0, observed * np.log(ratio), 0)
-        )
-    pairs = n_models * (n_models - 1) / 2
-    alike = (ratio <= DIFFERENCE) & (log_p <= np.log(level / pairs))
-    distance = np.where(alike, ratio, 2.0 + DIFFERENCE)
+    known = expected > 0.0
+    ratio = np.where(known, observed / np.where(known, expected, 1.0), np.inf)
+    logs = np.log(np.where((observed > 0.0) & known, ratio, 1.0))
+    alike = (ratio <= DIFFERENCE) & (expected - observed + observed * logs >= threshold)
+    distance = np.where(alike, ratio, 1.0 + DIFFERENCE)
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(distance, checks=False), "complete")
-    labels = fcluster(tree, DIFFERENCE, "distance")
-    gaps = (~table.present).sum(0)
-    groups = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-    return [
-        sorted(group, key=lambda k: (names[k] not in keep, gaps[k], names[k]))
-        for group in groups
-        if len(group) > 1
-    ]
+    labels: NDArray[np.int64] = fcluster(tree, DIFFERENCE, "distance")
+    return labels
 
 
 def difference_from_chance(table: Table) -> tuple[Floats, Floats]:
@@ -65,14 +97,16 @@ def difference_from_chance(table: Table) -> tuple[Floats, Floats]:
 
     Scores are scaled to [0, 1] over the whole table, so that for right and wrong it is
     the number of items on which two models differ. To allow for easy and hard items,
-    both models :math:`j, k` are regressed on the sum of all others. With the fits
+    both models :math:`j, k` are regressed on the sum of all others, with slopes that
+    are not negative. With the fits
     :math:`f` and residuals :math:`e`, chance gives :math:`\sum_i (f_{ij} - f_{ik})^2 +
     e_{ij}^2 + e_{ik}^2`: residuals of independent models are uncorrelated. All of it
     follows from the covariances of the models. For these, gaps are filled by the level
     of the model and the item, and the expected difference is scaled to common items.
 
     Returns:
-        Two ``K x K`` arrays, observed and expected.
+        Two ``K x K`` arrays, observed and expected; on the diagonal of the latter what
+        is expected of two different models that both score like this one.
     """
     low, high = np.nanmin(table.scores), np.nanmax(table.scores)
     x = (table.scores - low) / (high - low if high > low else 1.0)
@@ -105,8 +139,12 @@ def _independent(x: Floats) -> Floats:
     # Covariance of j with the sum of all but j and k, and the variance of that sum.
     with_rest = total[:, None] - own[:, None] - c
     rest = c.sum() - 2.0 * (total[:, None] + total) + own[:, None] + own + 2.0 * c
+    np.fill_diagonal(with_rest, total - own)
+    np.fill_diagonal(rest, c.sum() - 2.0 * total + own)
     usable = rest > 1e-12 * c.trace()
-    slope = np.where(usable, with_rest / np.where(usable, rest, 1.0), 0.0)
+    # Difficulty is what models have in common: a negative slope is none of it.
+    slope = np.maximum(with_rest, 0.0) / np.where(usable, rest, 1.0)
+    slope = np.where(usable, slope, 0.0)
     rest = np.maximum(rest, 0.0)
     residual = np.maximum(own[:, None] - slope**2 * rest, 0.0)
     means = (x.mean(0)[:, None] - x.mean(0)) ** 2
@@ -118,12 +156,16 @@ def finding(case: Case) -> Finding | None:
     """The finding of the copies, each group without the model that is kept."""
     if not case.copies:
         return None
-    observed, expected = difference_from_chance(case.table)
+    copies = {k for group in case.copies for k in group[1:]}
+    firsts = [k for k in range(len(case.models)) if k not in copies]
+    chance = difference_from_chance(case.table.columns(np.array(firsts)))[1]
+    observed = difference_from_chance(case.table)[0]
     records: list[dict[str, Any]] = []
     drop: set[str] = set()
     for first, *others in case.copies:
         names = case.names([first, *others])
-        shares = observed[first, others] / expected[first, others]
+        place = firsts.index(first)
+        shares = observed[first, others] / chance[place, place]
         equal = bool((observed[first, others] == 0.0).all())
         records.append(
             {"models": list(names), "equal": equal, "difference": shares.tolist()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from gp_eval.data.validation import some
+from gp_eval._names import some
 from gp_eval.errors import DataError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gp_eval.data.validation import some
+from gp_eval._names import some
 from gp_eval.diagnosis import duplicates
 from gp_eval.diagnosis.blocks import relation
 from gp_eval.diagnosis.case import Case
@@ -49,7 +49,7 @@ def _constant(case: Case) -> Iterator[Finding]:
     for k in case.constant:
         scores = case.table.scores[case.table.present[:, k], k]
         if len(scores):
-            values[case.models[k]] = float(scores[0])
+            values[case.models[k]] = case.score(float(scores[0]))
             plausible = _plausible(case, float(scores[0]), len(scores))
             faults["warning" if plausible else "error"].append(k)
     for severity, models in faults.items():
@@ -76,27 +76,24 @@ def _constant(case: Case) -> Iterator[Finding]:
 
 
 def _plausible(case: Case, value: float, n: int) -> bool:
-    """Whether one more such model might get the extreme score ``n`` times.
+    """Whether one more such model might get the same score ``n`` times.
 
-    The mean scores of the sound models, as shares of the range of the table, are taken
-    for normal on the logit scale; the end of their prediction interval is a share ``m``
-    of right answers, and ``(1 - m)^n`` the probability of none.
+    For the best or worst score of the table, the means of the sound models are taken
+    for normal on the logit scale; with ``m`` at the end of their prediction interval
+    the probability is ``m^n``. It is ``2^-n`` for any other score, and where there are
+    no two models to predict from.
     """
     from scipy.special import expit, logit
     from scipy.stats import t
 
-    low, high = np.nanmin(case.table.scores), np.nanmax(case.table.scores)
-    count = len(case.agreeing)
-    if low == high or value not in (low, high):
-        return False
-    if count < 2:
-        return True
-    shares = (case.table.levels[case.agreeing] - low) / (high - low)
-    shares = logit(np.clip(shares, 1e-6, 1.0 - 1e-6))
-    reach = t.isf(case.level / len(case.models), count - 1)
-    reach *= shares.std(ddof=1) * np.sqrt(1.0 + 1.0 / count)
-    end = -(shares.mean() - reach) if value == low else shares.mean() + reach
-    return bool(expit(end) ** n > case.level)
+    count, share = len(case.agreeing), 0.5
+    if count > 1 and value in (0.0, 1.0):
+        logits = logit(np.clip(case.table.levels[case.agreeing], 1e-6, 1.0 - 1e-6))
+        reach = t.isf(case.level / len(case.models), count - 1)
+        reach *= logits.std(ddof=1) * np.sqrt(1.0 + 1.0 / count)
+        centre = float(logits.mean())
+        share = float(expit((centre if value else -centre) + reach))
+    return share**n > case.level
 
 
 def _other_blocks(case: Case) -> Iterator[Finding]:

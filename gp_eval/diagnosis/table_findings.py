@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gp_eval.data.validation import some
+from gp_eval._names import some
 from gp_eval.diagnosis.case import Case
 from gp_eval.diagnosis.findings import Finding
 from gp_eval.diagnosis.items import discrimination, unanimous
@@ -165,8 +165,7 @@ def _unanimous(case: Case) -> Iterator[Finding]:
     places = np.flatnonzero(flags)
     if not len(places):
         return
-    top, bottom = np.nanmax(case.table.scores), np.nanmin(case.table.scores)
-    high, low = int((value[places] == top).sum()), int((value[places] == bottom).sum())
+    high, low = (int((value[places] == end).sum()) for end in (1.0, 0.0))
     yield Finding(
         kind="unanimous-items",
         severity="note",
