@@ -74,7 +74,7 @@ def _print(diagnosis: Diagnosis, path: Path) -> None:
     counts = diagnosis.record["counts"]
     note(
         f"{diagnosis.n_items} items x {diagnosis.n_models} models: "
-        + ", ".join(f"{count} {name}s" for name, count in counts.items())
+        + ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
         + f" (tests at level {diagnosis.level:g})"
     )
     if diagnosis.drop_models or diagnosis.drop_items:

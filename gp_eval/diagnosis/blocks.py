@@ -111,7 +111,8 @@ def _tree(table: Table) -> Floats:
     from scipy.spatial.distance import squareform
 
     if table.present.all():
-        correlation = np.corrcoef(table.scores, rowvar=False)
+        with np.errstate(invalid="ignore", divide="ignore"):  # of a constant: NaN
+            correlation = np.corrcoef(table.scores, rowvar=False)
     else:
         correlation = pd.DataFrame(table.scores).corr(min_periods=3).to_numpy()
     distance = np.maximum(1.0 - np.nan_to_num(correlation), 0.0)

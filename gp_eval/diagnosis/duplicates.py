@@ -177,7 +177,7 @@ def finding(case: Case) -> Finding | None:
         kind="duplicate-models",
         severity="warning",
         text=(
-            f"Copies of {len(records)} models, {n_equal} with equal and "
+            f"Copies of {len(records)} model{'' if len(records) == 1 else 's'}, {n_equal} with equal and "
             f"{len(records) - n_equal} with almost equal scores: {shown}"
             + (" ..." if len(records) > 5 else "")
         ),

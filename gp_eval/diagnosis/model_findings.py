@@ -181,8 +181,8 @@ def _unrelated(case: Case) -> Iterator[Finding]:
             + _correlations(case, wrong),
             advice=(
                 "Align the items by id: they may be in another order, or of another "
-                "version of the benchmark. Leave these models out otherwise; what "
-                "solves only what no other does was run or scored differently."
+                "version of the benchmark. Leave these models out otherwise: they were "
+                "run or scored in another way, or are of another kind."
             ),
             models=case.names(wrong),
             drop_models=case.to_drop(wrong),

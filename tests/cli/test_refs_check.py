@@ -40,7 +40,7 @@ def test_errors_are_named_with_advice_and_the_exit_code_is_1(faulty: Path) -> No
     assert lines[0].startswith("error: anticorrelated-models: 1 model ('m2') is right")
     assert lines[1].startswith("    Leave them out, or repair them.")
     assert any(line.startswith("warning: duplicate-models: ") for line in lines)
-    assert "300 items x 30 models: 1 errors, 1 warnings" in outcome.err
+    assert "300 items x 30 models: 1 error, 1 warning" in outcome.err
     assert "2 models would be dropped" in outcome.err
     assert sorted(faulty.parent.iterdir()) == [faulty]
 
