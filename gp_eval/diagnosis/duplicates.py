@@ -177,9 +177,9 @@ def finding(case: Case) -> Finding | None:
         kind="duplicate-models",
         severity="warning",
         text=(
-            f"Copies of {len(records)} model{'' if len(records) == 1 else 's'}, {n_equal} with equal and "
-            f"{len(records) - n_equal} with almost equal scores: {shown}"
-            + (" ..." if len(records) > 5 else "")
+            f"Copies of {len(records)} model{'' if len(records) == 1 else 's'}, "
+            f"{n_equal} with equal and {len(records) - n_equal} with almost equal "
+            f"scores: {shown}" + (" ..." if len(records) > 5 else "")
         ),
         advice=(
             "Keep one of each: copies make the prior surer than it is, and a target "
