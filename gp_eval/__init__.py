@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from gp_eval.comparison import compare
     from gp_eval.data import Buckets, References, weights_from_metadata
+    from gp_eval.diagnosis import Diagnosis, check_references
     from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import (
         LMCKernel,
@@ -56,6 +57,7 @@ _HOMES = {
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "Diagnosis": "diagnosis",
     "DiscoOptions": "disco",
     "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
@@ -81,6 +83,7 @@ _HOMES = {
     "Session": "session",
     "StoppingRule": "stopping",
     "build_report": "report.build",
+    "check_references": "diagnosis",
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
@@ -99,6 +102,7 @@ __all__ = [
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "Diagnosis",
     "DiscoOptions",
     "DiscoPlan",
     "EvaluationLoop",
@@ -124,6 +128,7 @@ __all__ = [
     "Session",
     "StoppingRule",
     "build_report",
+    "check_references",
     "compare",
     "evaluate",
     "exact_inference",

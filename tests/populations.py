@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,3 +48,23 @@ def population(
         labels=labels,
         item_weights=weights if weighted else None,
     )
+
+
+def answers(
+    n_items: int,
+    n_models: int,
+    *,
+    seed: int = 0,
+    guess: float = 0.0,
+    discrimination: float = 1.0,
+) -> np.ndarray:
+    """Right and wrong of an item response model, ``N x K``, independent given both."""
+    generator = np.random.default_rng(seed)
+    ability, difficulty = (
+        generator.normal(size=n_models),
+        generator.normal(size=n_items),
+    )
+    slope = discrimination * np.exp(0.3 * generator.normal(size=n_items))
+    logits = slope[:, None] * (ability - 1.2 * difficulty[:, None])
+    probability = guess + (1.0 - guess) / (1.0 + np.exp(-logits))
+    return (generator.random((n_items, n_models)) < probability).astype(np.float64)

@@ -44,3 +44,4 @@ def show_references(
         + (f", metric {record['metric']}" if record["metric"] else "")
     )
     print_table(["model", "mean"], [[name, f"{mean:.4f}"] for name, mean in models])
+    note(f"What may spoil the prior: gp-eval refs check {path}")

@@ -13,9 +13,10 @@ from gp_eval.cli.options import Json, option
 if TYPE_CHECKING:
     from gp_eval.readers import Built, Collection, Options, Policies
 
-__all__ = ["parse_scale", "refs_build"]
+__all__ = ["SUFFIXES", "parse_scale", "refs_build"]
 
-_SUFFIXES = (".npz", ".parquet", ".csv")
+SUFFIXES = (".npz", ".parquet", ".csv")
+"""Formats of tables that can be written."""
 
 
 class Value(StrEnum):
@@ -127,8 +128,8 @@ def refs_build(
     """Build a reference table from evaluation logs, whatever harness wrote them."""
     from gp_eval.readers import Options, Policies
 
-    if output.suffix not in _SUFFIXES:
-        raise typer.BadParameter(f"--output: expected {' or '.join(_SUFFIXES)}")
+    if output.suffix not in SUFFIXES:
+        raise typer.BadParameter(f"--output: expected {' or '.join(SUFFIXES)}")
     _build(
         logs,
         output,
