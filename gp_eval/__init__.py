@@ -16,8 +16,9 @@ if TYPE_CHECKING:
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
-    from gp_eval.data import Buckets, References, weights_from_metadata
+    from gp_eval.data import Buckets, Groups, References, weights_from_metadata
     from gp_eval.disco import DiscoOptions, DiscoPlan
+    from gp_eval.groups import group_estimates
     from gp_eval.kernels import (
         LMCKernel,
         RankOneIndexKernel,
@@ -56,6 +57,7 @@ _HOMES = {
     "DiscoOptions": "disco",
     "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
+    "Groups": "data",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
     "MultiTargetGP": "models",
@@ -78,6 +80,7 @@ _HOMES = {
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
+    "group_estimates": "groups",
     "make_model": "models",
     "open_session": "session",
     "qAverageInformationGain": "acquisition",
@@ -96,6 +99,7 @@ __all__ = [
     "DiscoOptions",
     "DiscoPlan",
     "EvaluationLoop",
+    "Groups",
     "LMCKernel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
@@ -118,6 +122,7 @@ __all__ = [
     "compare",
     "evaluate",
     "exact_inference",
+    "group_estimates",
     "make_model",
     "open_session",
     "qAverageInformationGain",

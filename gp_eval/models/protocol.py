@@ -38,7 +38,7 @@ class Performance:
         mean: The reported estimate, in score units; a scalar, or of shape ``T``.
         variance: Variance of ``R`` given the evaluated items, squared score units.
         covariance: Joint covariance ``T x T`` of several targets' scores, whose
-            diagonal is ``variance``.
+            diagonal is ``variance``; in general of the shape of ``mean`` twice.
     """
 
     mean: Tensor
@@ -144,7 +144,8 @@ class SupportsItemBelief(Protocol):
     def weighted_sums(self, weights: Tensor) -> Performance:
         """Belief about sums of scores with weights ``m x N``.
 
-        Means and variances of shape ``m``, with several targets ``T x m``.
+        Means and variances of shape ``m``, with several targets ``T x m``; the
+        covariance ``m x m``, or ``T x m x T x m``, where the model knows it.
         """
 
     def leave_one_out(self) -> LeaveOneOut:
