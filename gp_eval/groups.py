@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
 from gp_eval.data import Groups, References
 from gp_eval.data.group_sums import GroupSums
 from gp_eval.data.groups import is_macro
@@ -149,23 +151,23 @@ def estimate_groups(
         raise ValueError(f"model: {no_item_belief()}")
     sums = GroupSums.of(references, groups or Groups.stored(references))
     made = model.weighted_sums(sums.weights)
-    shape = (len(targets), len(sums.shares) + 3)
+    shape = (len(targets), len(sums.divisors))
     mean, variance = made.mean.cpu().view(shape), made.variance.cpu().view(shape)
     joint = made.covariance
     if joint is not None:
         joint = joint.cpu().view(*shape, *shape)
-    return [
-        _of_target(
-            target,
-            sums,
-            Performance(
-                mean[t], variance[t], None if joint is None else joint[t, :, t]
-            ),
-            references,
-            evaluated=evaluated[t],
+        joint = joint / torch.outer(sums.divisors, sums.divisors).unsqueeze(1)
+    found = []
+    for t, target in enumerate(targets):
+        belief = Performance(
+            mean[t] / sums.divisors,
+            variance[t] / sums.divisors.square(),
+            None if joint is None else joint[t, :, t],
         )
-        for t, target in enumerate(targets)
-    ]
+        found.append(
+            _of_target(target, sums, belief, references, evaluated=evaluated[t])
+        )
+    return found
 
 
 def no_item_belief() -> str:
@@ -187,7 +189,7 @@ def _of_target(
     size, told = sums.groups.sizes, dict.fromkeys(sums.groups.sizes, 0)
     for item, group in zip(references.items, sums.groups.of_item, strict=True):
         told[group] += item in evaluated
-    of_references = sums.means @ references.scores.nanmean(-1)
+    of_references = sums.weights @ references.scores.nanmean(-1) / sums.divisors
     rows = [
         GroupEstimate(
             name=name,
@@ -200,6 +202,7 @@ def _of_target(
         for g, name in enumerate([*sums.names, ""][: len(sums.shares)])
     ]
     n_groups, joint = len(sums.names), belief.covariance
+    means = belief.mean[:n_groups]
     macro, micro, benchmark = (_one(belief, len(rows) + k) for k in range(3))
     return GroupEstimates(
         target=target,
@@ -207,11 +210,11 @@ def _of_target(
         rows=tuple(rows[:n_groups]),
         ungrouped=rows[-1] if n_groups < len(rows) else None,
         belief=Performance(
-            belief.mean[:n_groups],
+            means,
             belief.variance[:n_groups],
             None if joint is None else joint[:n_groups, :n_groups],
         ),
-        macro=macro,
+        macro=Performance(means.mean(), macro.variance),
         micro=micro,
         benchmark=benchmark,
         stops_on=_stops_on(references, sums),

@@ -99,7 +99,8 @@ class Groups:
                 f"as {some(references.items, 3)}; it has {some(others, 3)}"
             )
         of_item = tuple(known.get(item, "") for item in references.items)
-        return cls(source, of_item, len(others))
+        # The name without its folder, which is nobody else's business in a report.
+        return cls(f"{Path(found[1]).name}:{found[2]}", of_item, len(others))
 
     @property
     def names(self) -> tuple[str, ...]:
