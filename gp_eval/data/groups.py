@@ -129,6 +129,8 @@ def is_macro(references: References) -> bool:
 
 def _read(path: Path, column: str) -> Mapping[str, str]:
     """The groups in a file by item, ``""`` for a gap."""
+    if not path.is_file():
+        raise DataError(f"group-by: no such file: {str(path)!r}")
     ids, values = _npz(path, column) if path.suffix == ".npz" else _table(path, column)
     items = as_ids(f"group-by: {str(path)!r}: {_IDS}", ids)
     groups = as_groups(f"{str(path)!r}: {column}", values)
@@ -137,8 +139,6 @@ def _read(path: Path, column: str) -> Mapping[str, str]:
 
 
 def _npz(path: Path, column: str) -> tuple[list[Any], list[Any]]:
-    if not path.is_file():
-        raise DataError(f"group-by: no such file: {str(path)!r}")
     arrays = read_arrays(path)
     if "item_ids" not in arrays:
         raise DataError(f"group-by: {str(path)!r} lacks the array 'item_ids'")

@@ -36,6 +36,10 @@ _NO_SUM = (
     "These numbers do not add up to the estimate, which is not the posterior mean here "
     "(of BayesAME on items that repeat it is the control variate of Eq. (4))."
 )
+_APART = (
+    "Both differ by more than half the width of its interval: the model does not fit "
+    "this target, at least not yet, and scores of groups cannot be relied on."
+)
 
 
 def group_sections(
@@ -135,4 +139,6 @@ def _note(made: GroupEstimates, result: Result, *, weighted: bool) -> str:
     mean = float(made.benchmark.mean)
     if not math.isclose(mean, result.mean, rel_tol=1e-6, abs_tol=1e-9):
         parts.append(_NO_SUM)
+    if abs(mean - result.mean) > result.width / 2.0 + 1e-9:
+        parts.append(_APART)
     return " ".join(parts)

@@ -155,8 +155,8 @@ def test_colons_belong_to_the_folder_or_to_the_column(tmp_path: Path) -> None:
         ("{}:nope", r"m.csv' has no column 'nope' of groups; it has 's', 'd', 'd'$"),
         ("{}:item", "has no column 'item' of groups"),
         ("{}:d", "has two columns 'd' of groups"),
-        ("absent.csv:s", "no such file: 'absent.csv'"),
-        ("absent.npz:s", "no such file: 'absent.npz'"),
+        ("absent.csv:s", "^group-by: no such file: 'absent.csv'"),
+        ("absent.npz:s", "^group-by: no such file: 'absent.npz'"),
         ("", "expected 'groups'"),
     ],
 )

@@ -120,6 +120,25 @@ def test_where_the_number_is_another_estimator_groups_say_so(tmp_path: Path) -> 
     total = sum(group.estimate for group in target.groups) / 3
     assert total != pytest.approx(target.estimate, rel=1e-6)
     assert "do not add up" in target.groups_note
+    assert "cannot be relied on" not in target.groups_note
+
+
+def test_numbers_that_contradict_the_estimate_are_not_to_be_relied_on(
+    tmp_path: Path,
+) -> None:
+    """The control variate moves with the scores, the posterior hardly does."""
+    references = with_groups(grouped_references())
+    with session(
+        tmp_path,
+        n=0,
+        references=references,
+        model_options={"refit_every": None, "noise": 100.0},
+    ) as made:
+        made.tell_all({item: 30.0 for item in made.ask(8)})
+        target = only(build_report(made))
+    assert target.micro.estimate < 15.0
+    assert target.estimate - target.micro.estimate > target.width / 2
+    assert "cannot be relied on" in target.groups_note
 
 
 def test_a_group_without_weight_is_left_out(tmp_path: Path) -> None:
