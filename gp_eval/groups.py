@@ -151,23 +151,31 @@ def estimate_groups(
         raise ValueError(f"model: {no_item_belief()}")
     sums = GroupSums.of(references, groups or Groups.stored(references))
     made = model.weighted_sums(sums.weights)
-    shape = (len(targets), len(sums.divisors))
-    mean, variance = made.mean.cpu().view(shape), made.variance.cpu().view(shape)
-    joint = made.covariance
-    if joint is not None:
-        joint = joint.cpu().view(*shape, *shape)
-        joint = joint / torch.outer(sums.divisors, sums.divisors).unsqueeze(1)
-    found = []
-    for t, target in enumerate(targets):
-        belief = Performance(
-            mean[t] / sums.divisors,
-            variance[t] / sums.divisors.square(),
-            None if joint is None else joint[t, :, t],
+    size = len(sums.divisors)
+    if not made.mean.numel() == size * len(targets) == size * len(evaluated):
+        raise ValueError(
+            "targets, evaluated: expected one for each of the "
+            f"{made.mean.numel() // size} targets of the model, got {len(targets)} and "
+            f"{len(evaluated)}"
         )
-        found.append(
-            _of_target(target, sums, belief, references, evaluated=evaluated[t])
+    return [
+        _of_target(target, sums, belief, references, evaluated=set(items))
+        for target, belief, items in zip(
+            targets, _means(made, sums, len(targets)), evaluated, strict=True
         )
-    return found
+    ]
+
+
+def _means(made: Performance, sums: GroupSums, n_targets: int) -> list[Performance]:
+    """Sums as means, a belief about all of them for each target."""
+    shape, divisors = (n_targets, len(sums.divisors)), sums.divisors
+    mean = made.mean.cpu().reshape(shape) / divisors
+    variance = made.variance.cpu().reshape(shape) / divisors.square()
+    if made.covariance is None:
+        return [Performance(m, v) for m, v in zip(mean, variance, strict=True)]
+    joint = made.covariance.cpu().reshape(*shape, *shape)
+    joint = joint / torch.outer(divisors, divisors).unsqueeze(1)
+    return [Performance(mean[t], variance[t], joint[t, :, t]) for t in range(n_targets)]
 
 
 def no_item_belief() -> str:
@@ -186,21 +194,7 @@ def _of_target(
     *,
     evaluated: Collection[str],
 ) -> GroupEstimates:
-    size, told = sums.groups.sizes, dict.fromkeys(sums.groups.sizes, 0)
-    for item, group in zip(references.items, sums.groups.of_item, strict=True):
-        told[group] += item in evaluated
-    of_references = sums.weights @ references.scores.nanmean(-1) / sums.divisors
-    rows = [
-        GroupEstimate(
-            name=name,
-            n=told[name],
-            N=size[name],
-            share=float(sums.shares[g]),
-            belief=_one(belief, g),
-            references_mean=float(of_references[g]),
-        )
-        for g, name in enumerate([*sums.names, ""][: len(sums.shares)])
-    ]
+    rows = _rows(sums, belief, references, evaluated)
     n_groups, joint = len(sums.names), belief.covariance
     means = belief.mean[:n_groups]
     macro, micro, benchmark = (_one(belief, len(rows) + k) for k in range(3))
@@ -219,6 +213,30 @@ def _of_target(
         benchmark=benchmark,
         stops_on=_stops_on(references, sums),
     )
+
+
+def _rows(
+    sums: GroupSums,
+    belief: Performance,
+    references: References,
+    evaluated: Collection[str],
+) -> list[GroupEstimate]:
+    """The groups, and the items in none if they have weight."""
+    size, told = sums.groups.sizes, dict.fromkeys(sums.groups.sizes, 0)
+    for item, group in zip(references.items, sums.groups.of_item, strict=True):
+        told[group] += item in evaluated
+    of_references = sums.weights @ references.scores.nanmean(-1) / sums.divisors
+    return [
+        GroupEstimate(
+            name=name,
+            n=told[name],
+            N=size[name],
+            share=float(sums.shares[g]),
+            belief=_one(belief, g),
+            references_mean=float(of_references[g]),
+        )
+        for g, name in enumerate([*sums.names, ""][: len(sums.shares)])
+    ]
 
 
 def _one(belief: Performance, place: int) -> Performance:

@@ -408,6 +408,14 @@ def test_without_groups_it_is_an_error(tmp_path: Path) -> None:
             group_estimates(made, dealt(3))
 
 
+def test_names_of_targets_are_as_many_as_the_model_has(problem: Problem) -> None:
+    model = model_of(problem, CORESET)
+    options = {"groups": dealt(problem.n_items), "references": problem.references}
+    for targets, evaluated in (["a", "b"], [[], []]), (["a"], []):
+        with pytest.raises(ValueError, match="one for each of the 1 targets"):
+            estimate_groups(model, targets=targets, evaluated=evaluated, **options)
+
+
 # Real data
 
 

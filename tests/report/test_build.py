@@ -134,7 +134,7 @@ def test_numbers_that_contradict_the_estimate_are_not_to_be_relied_on(
         references=references,
         model_options={"refit_every": None, "noise": 100.0},
     ) as made:
-        made.tell_all({item: 30.0 for item in made.ask(8)})
+        made.tell_all(dict.fromkeys(made.ask(8), 30.0))
         target = only(build_report(made))
     assert target.micro.estimate < 15.0
     assert target.estimate - target.micro.estimate > target.width / 2
