@@ -16,9 +16,10 @@ if TYPE_CHECKING:
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
-    from gp_eval.data import Buckets, References, weights_from_metadata
+    from gp_eval.data import Buckets, Groups, References, weights_from_metadata
     from gp_eval.diagnosis import Diagnosis, check_references
     from gp_eval.disco import DiscoOptions, DiscoPlan
+    from gp_eval.groups import group_estimates
     from gp_eval.kernels import (
         LMCKernel,
         PopulationKernel,
@@ -61,6 +62,7 @@ _HOMES = {
     "DiscoOptions": "disco",
     "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
+    "Groups": "data",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
     "MultiTargetGP": "models",
@@ -87,6 +89,7 @@ _HOMES = {
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
+    "group_estimates": "groups",
     "make_model": "models",
     "open_session": "session",
     "qAverageInformationGain": "acquisition",
@@ -106,6 +109,7 @@ __all__ = [
     "DiscoOptions",
     "DiscoPlan",
     "EvaluationLoop",
+    "Groups",
     "LMCKernel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
@@ -132,6 +136,7 @@ __all__ = [
     "compare",
     "evaluate",
     "exact_inference",
+    "group_estimates",
     "make_model",
     "open_session",
     "qAverageInformationGain",

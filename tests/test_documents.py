@@ -41,6 +41,8 @@ def test_python_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     table = {f"m{k}": [(3 * i * k + i) % 7 / 6 for i in range(30)] for k in range(1, 6)}
     pd.DataFrame(table, index=[f"q{i}" for i in range(30)]).to_csv("references.csv")
+    subjects = [f"q{i},{'law' if i % 3 else 'art'}" for i in range(30)]
+    Path("metadata.csv").write_text("\n".join(["item,subject", *subjects]))
     space: dict[str, object] = {
         "score": lambda item: int(item[1:]) % 5 / 4,
         "score_of": lambda target, item: int(item[1:]) % 5 / 4,

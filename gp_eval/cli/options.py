@@ -14,6 +14,7 @@ __all__ = [
     "DuplicateModels",
     "DuplicatesOption",
     "Form",
+    "GroupBy",
     "Json",
     "MaxItems",
     "Missing",
@@ -109,6 +110,14 @@ def option(flag: str, text: str, *names: str, **options: Any) -> Any:
 
 Run = Annotated[Path, typer.Argument(help="Folder of the session.")]
 Json = Annotated[bool, option("json", "One JSON object a line on stdout.")]
+GroupBy = Annotated[
+    str | None,
+    option(
+        "group-by",
+        "Scores by group of items: 'groups' (those of the references) or FILE:COLUMN, "
+        "such as metadata.csv:subject, with ids in the column item or the first one.",
+    ),
+]
 Strict = Annotated[
     bool,
     option("strict", "Exit with 3 if the budget was spent before the wanted width."),

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 __all__ = [
     "note",
@@ -27,15 +28,18 @@ def print_json(record: dict[str, Any]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; all columns but the first hold numbers."""
+    """A table; all columns but the first hold numbers.
+
+    Cells are printed as they are: a name in brackets is no markup.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
     for i, column in enumerate(columns):
         if i == 0:
-            table.add_column(column, overflow="fold")
+            table.add_column(Text(column), overflow="fold")
         else:
-            table.add_column(column, justify="right", no_wrap=True)
+            table.add_column(Text(column), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     # A pipe has no width: do not fold the columns of a script's input.
     width = None if sys.stdout.isatty() else 200
     Console(file=sys.stdout, width=width, highlight=False).print(table)

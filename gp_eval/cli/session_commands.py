@@ -11,6 +11,7 @@ from gp_eval.cli.options import (
     DuplicateModels,
     DuplicatesOption,
     Form,
+    GroupBy,
     Json,
     MaxItems,
     Missing,
@@ -212,11 +213,13 @@ def tell(
     )
 
 
-def status(run: Run, json: Json = False, strict: Strict = False) -> None:
+def status(
+    run: Run, group_by: GroupBy = None, json: Json = False, strict: Strict = False
+) -> None:
     """Show the estimate, its interval and whether the run has stopped."""
     from gp_eval.cli.sessions import show_status
 
-    raise typer.Exit(show_status(run, as_json=json, strict=strict))
+    raise typer.Exit(show_status(run, group_by=group_by, as_json=json, strict=strict))
 
 
 def report(
@@ -230,8 +233,9 @@ def report(
             help="File to write (.html, .json, .md, .png); may be repeated.",
         ),
     ],
+    group_by: GroupBy = None,
 ) -> None:
     """Write a report of the session as it stands."""
     from gp_eval.cli.report import report_run
 
-    report_run(run, output)
+    report_run(run, output, group_by=group_by)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_eval.cli.forms import print_asked
+from gp_eval.cli.group_table import print_groups, sections_by
 from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
 from gp_eval.cli.planned import planned
@@ -143,7 +144,7 @@ def ask_items(
     return BUDGET_SPENT if short else 0
 
 
-def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
+def show_status(run: Path, *, group_by: str | None, as_json: bool, strict: bool) -> int:
     """Print where the run stands, target by target; returns the exit code."""
     with (
         training_progress() as progress,
@@ -153,10 +154,12 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
         waiting, skipped = pending_counts(session), skipped_counts(session)
         note_untrained(session)
         short = strict and fell_short(results, session.config.stop)
+        by_group = sections_by(group_by, session, results)
     if as_json:
         for result in results:
             name = result.target
-            print_json(record(result, pending=waiting[name], skipped=skipped[name]))
+            line = record(result, pending=waiting[name], skipped=skipped[name])
+            print_json(line | by_group[name].model_dump() if by_group else line)
     else:
         print_table(
             ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
@@ -168,6 +171,7 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
             "Estimated mean over these items for this model; the interval is a "
             "posterior credible interval and covers neither re-runs nor other items."
         )
+        print_groups(by_group)
     return BUDGET_SPENT if short else 0
 
 

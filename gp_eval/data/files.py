@@ -112,8 +112,6 @@ def _read_npz(path: Path, policies: _Policies) -> References:
         raise DataError(f"path: {str(path)!r} lacks the arrays {absent}")
     if "groups" not in arrays and "category" in arrays:
         arrays["groups"] = arrays["category"]
-    if "groups" in arrays:
-        arrays["groups"] = [str(g) for g in arrays["groups"]]
     return _build(arrays, _meta(path, arrays), policies)
 
 

@@ -17,12 +17,14 @@ from gp_eval.data.validation import (
     DuplicateModels,
     Missing,
     apply_missing,
+    as_groups,
     as_ids,
     as_models,
     as_weights,
     check_missing,
     check_scores,
     positions,
+    some,
 )
 from gp_eval.errors import DataError
 
@@ -39,7 +41,8 @@ class References:
         item_weights: ``N`` non-negative weights of the items in the benchmark score
             ``R = sum_i w_i s_i``; rescaled to sum to 1. Default: ``1 / N`` each, the
             plain mean.
-        groups: ``N`` group names (subject, task ...), if the benchmark has them.
+        groups: ``N`` group names (subject, task ...), if the benchmark has them; an
+            empty one, ``None`` or NaN for an item in no group.
         probabilities: ``K x N x C`` class probabilities, if they were logged.
         labels: ``N`` indices of the right class in ``probabilities``.
         meta: Provenance (metric, task, direction ...); JSON values only.
@@ -66,7 +69,7 @@ class References:
         models: Sequence[str],
         *,
         item_weights: Tensor | np.ndarray | Sequence[float] | None = None,
-        groups: Sequence[str] | None = None,
+        groups: Sequence[str | None] | None = None,
         probabilities: Tensor | np.ndarray | None = None,
         labels: Tensor | np.ndarray | None = None,
         meta: Mapping[str, Any] | None = None,
@@ -82,7 +85,7 @@ class References:
         self.is_weighted = item_weights is not None and not bool(
             (self.item_weights == self.item_weights[0]).all()
         )
-        self.groups = None if groups is None else as_ids("groups", groups, unique=False)
+        self.groups = None if groups is None else as_groups("groups", groups)
         if self.groups is not None and len(self.groups) != len(self.items):
             raise DataError(
                 f"groups: expected one per item ({len(self.items)}), "
@@ -130,7 +133,7 @@ class References:
         frame: pd.DataFrame,
         *,
         item_weights: Sequence[float] | None = None,
-        groups: Sequence[str] | None = None,
+        groups: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
         missing: Missing = "error",
         duplicate_models: DuplicateModels = "error",
@@ -248,10 +251,16 @@ class References:
         is the mean over groups of the mean over their items.
 
         Raises:
-            DataError: If there are no groups.
+            DataError: If there are no groups, or items in none.
         """
         if self.groups is None:
             raise DataError("groups: a macro average needs the group of every item")
+        named = zip(self.items, self.groups, strict=True)
+        if alone := [item for item, group in named if not group]:
+            raise DataError(
+                "groups: a macro average needs the group of every item, there is none "
+                f"for {some(alone)}"
+            )
         size = Counter(self.groups)
         return References(
             self.scores,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -17,6 +18,7 @@ __all__ = [
     "DuplicateModels",
     "Missing",
     "apply_missing",
+    "as_groups",
     "as_ids",
     "as_models",
     "as_weights",
@@ -39,6 +41,14 @@ def as_ids(name: str, ids: Sequence[str], *, unique: bool = True) -> tuple[str, 
     if unique and repeated:
         raise DataError(f"{name}: expected unique ids, repeated: {some(repeated)}")
     return values
+
+
+def as_groups(name: str, groups: Sequence[Any]) -> tuple[str, ...]:
+    """Group names as a tuple of strings, ``""`` for ``None``, NaN and the like."""
+    if isinstance(groups, str):
+        raise DataError(f"{name}: expected a sequence of names, got {groups!r}")
+    # `is True`: of a cell that holds a list, pandas makes an array.
+    return tuple("" if pd.isna(group) is True else str(group) for group in groups)
 
 
 def as_models(models: Sequence[str], duplicates: DuplicateModels) -> tuple[str, ...]:

@@ -159,15 +159,17 @@ class RowAppendPosterior:
         table = self.covariance(used, used)
         return table[place[left].unsqueeze(-1), place[right].unsqueeze(-2)]
 
-    def variance_of_sums(self, columns: Tensor) -> Tensor:
-        """Posterior variances of ``m`` weighted sums of abilities.
+    def covariance_of_sums(self, columns: Tensor) -> Tensor:
+        """Posterior covariance ``m x m`` of ``m`` weighted sums of abilities.
+
+        Exactly 0 in the rows and columns of sums without any weight.
 
         Args:
             columns: Weights of the abilities, ``B x m``.
         """
         explained = self._rows[: self.n_rows] @ columns
-        prior = (columns * self.table.matvec(columns)).sum(0)
-        return prior - explained.square().sum(0)
+        prior = columns.T @ self.table.matvec(columns)
+        return prior - explained.T @ explained
 
     def clone(self) -> Self:
         """An independent copy that shares the prior."""

@@ -159,6 +159,7 @@ class BayesAME:
     def weighted_sums(self, weights: Tensor) -> Performance:
         """Posterior of sums of scores with weights ``m x N``, shape ``m``.
 
+        The covariance is ``m x m``.
         For ``w = 1 / N`` it is Eqs. (2), (3), whatever the regime reports.
         """
         return Performance(*self.model.weighted_sums(weights))

@@ -178,18 +178,20 @@ class SequentialMultiTargetModel(SequentialModel):
         """Posterior variance of the benchmark scores, Eq. (2), shape ``T``."""
         return self.performance_covariance_matrix().diagonal()
 
-    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior of weighted sums of each target's scores.
 
         Args:
             weights: Weights of the items, ``m x N``, the same for all targets.
 
         Returns:
-            Means and variances, both ``T x m``.
+            Means and variances, both ``T x m``, and the covariance ``T x m x T x m``.
         """
+        shape = (self.n_targets, weights.shape[0])
         blocks = torch.block_diag(*[weights] * self.n_targets)
-        mean, variance = super().weighted_sums(blocks)
-        return mean.view(self.n_targets, -1), variance.view(self.n_targets, -1)
+        mean, variance, covariance = super().weighted_sums(blocks)
+        joint = covariance.view(*shape, *shape)
+        return mean.view(shape), variance.view(shape), joint
 
     # What acquisition functions read
 

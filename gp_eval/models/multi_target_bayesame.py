@@ -197,7 +197,10 @@ class MultiTargetBayesAME:
         return self.model.buckets.item_bucket.cpu()
 
     def weighted_sums(self, weights: Tensor) -> Performance:
-        """Posterior of sums of scores with weights ``m x N``, ``T x m``."""
+        """Posterior of sums of scores with weights ``m x N``, shape ``T x m``.
+
+        The covariance is ``T x m x T x m``.
+        """
         return Performance(*self.model.weighted_sums(weights))
 
     def leave_one_out(self) -> LeaveOneOut:

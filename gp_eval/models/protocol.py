@@ -41,7 +41,7 @@ class Performance:
             with ``dof`` the squared scale of Student's t, which is the variance but
             for the factor ``dof / (dof - 2)``.
         covariance: Joint covariance ``T x T`` of several targets' scores, whose
-            diagonal is ``variance``.
+            diagonal is ``variance``; in general of the shape of ``mean`` twice.
         dof: Degrees of freedom > 0 of a Student-t belief, a scalar or of the shape of
             ``mean``, infinite where it is normal; ``None`` for a normal belief.
     """
@@ -162,7 +162,8 @@ class SupportsItemBelief(Protocol):
     def weighted_sums(self, weights: Tensor) -> Performance:
         """Belief about sums of scores with weights ``m x N``.
 
-        Means and variances of shape ``m``, with several targets ``T x m``.
+        Means and variances of shape ``m``, with several targets ``T x m``; the
+        covariance ``m x m``, or ``T x m x T x m``, where the model knows it.
         """
 
     def leave_one_out(self) -> LeaveOneOut:

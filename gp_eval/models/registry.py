@@ -24,13 +24,14 @@ from gp_eval.models.irt import ItemResponse2PL, ItemResponseBeta
 from gp_eval.models.logit import BayesAMELogit
 from gp_eval.models.multi_target_bayesame import MultiTargetBayesAME
 from gp_eval.models.population import Population
-from gp_eval.models.protocol import PerformanceModel
+from gp_eval.models.protocol import PerformanceModel, SupportsItemBelief
 
 __all__ = [
     "check_options",
     "make_model",
     "model_factory",
     "model_names",
+    "models_of_items",
     "register_model",
     "takes_seed",
     "takes_targets",
@@ -89,6 +90,21 @@ def takes_targets(name: str) -> bool:
 def takes_seed(name: str) -> bool:
     """Whether the model of that name makes random choices of its own."""
     return "seed" in inspect.signature(model_factory(name)).parameters
+
+
+def models_of_items() -> list[str]:
+    """Names of the models with a joint belief about items.
+
+    See :class:`~gp_eval.models.SupportsItemBelief`. A factory that is neither a class
+    nor a ``partial`` of one does not tell, and is not named.
+    """
+    return [name for name, factory in _MODELS.items() if _believes_items(factory)]
+
+
+def _believes_items(factory: Callable[..., Any]) -> bool:
+    while isinstance(factory, partial):
+        factory = factory.func
+    return inspect.isclass(factory) and issubclass(factory, SupportsItemBelief)
 
 
 def model_factory(name: str) -> Callable[..., Any]:

@@ -154,11 +154,11 @@ class SequentialModel(ItemModel):
 
     # What reports read
 
-    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def weighted_sums(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""Posterior of weighted sums of the scores of all points.
 
         :math:`\sum_{i \in C} v_i s_i + \sum_{i \notin C} v_i \mu_{b(i)|C}` with
-        variance :math:`u^\top \Sigma_{|C} u + \sum_{i \notin C} v_i^2 \sigma^2
+        covariance :math:`u^\top \Sigma_{|C} u' + \sum_{i \notin C} v_i v'_i \sigma^2
         N_{b(i)}`, ``u`` the summed weights of what is left by ability: Eqs. (2), (3)
         for any weights.
 
@@ -166,15 +166,18 @@ class SequentialModel(ItemModel):
             weights: ``v``, ``m x P``.
 
         Returns:
-            Means and variances, both of shape ``m``; the variance is exactly 0 where
-            all points of weight are evaluated.
+            Means and variances, both of shape ``m``, and the covariance ``m x m``;
+            a variance is exactly 0 where all points of weight are evaluated.
         """
+        weights = weights.to(self._unseen)
         left = weights * self._unseen
         zeros = left.new_zeros(left.shape[0], self.totals.shape[0])
         sums = zeros.index_add_(1, self.point_ability, left)
         mean = weights @ self._scores + sums @ self.engine.mean
-        variance = self.engine.variance_of_sums(sums.T)
-        return mean, variance + left.square() @ self._noise
+        own = (left * self._noise) @ left.T
+        covariance = self.engine.covariance_of_sums(sums.T) + own
+        covariance = 0.5 * (covariance + covariance.T)
+        return mean, covariance.diagonal(), covariance
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Predictive mean and variance of each evaluated score from all the others.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gp_eval.comparison import compare
-from gp_eval.data import References
+from gp_eval.data import Groups, References
 from gp_eval.loop import Result
 from gp_eval.models import SupportsRefit
 from gp_eval.report.content import (
@@ -21,6 +21,8 @@ from gp_eval.report.content import (
     StopSettings,
     TargetReport,
 )
+from gp_eval.report.group_content import GroupSection
+from gp_eval.report.groups import group_sections
 from gp_eval.report.items import ItemBelief, largest
 from gp_eval.report.sentences import covers, kind, stop_sentence, warnings
 from gp_eval.session import MultiTargetSession, Session
@@ -35,22 +37,34 @@ _JOINT = (
 )
 
 
-def build_report(session: Session | MultiTargetSession) -> Report:
+def build_report(
+    session: Session | MultiTargetSession, *, groups: Groups | None = None
+) -> Report:
     """Everything a report says about a session; the session is only looked at.
 
     A session that is open read-only, or still running, is reported as it stands.
+
+    Args:
+        session: The session.
+        groups: Groups of items to give scores of; default those of the references, as
+            far as there are any and the model can tell.
+
+    Raises:
+        DataError: For groups of another benchmark.
+        ValueError: For groups with a model that has no joint belief about items.
 
     Example:
         >>> with open_session("run/", read_only=True) as session:
         ...     write_report(build_report(session), "report.html")
     """
     references, results = session.references, session.estimates()
-    belief = ItemBelief.read(session.model, references, len(results))
+    sections = group_sections(session, results, groups)
+    belief = ItemBelief.read(session.model, references, len(results), groups=groups)
     scores = _reference_scores(references)
     return Report(
         targets=[
-            _target(session, belief, scores, target=t, result=result)
-            for t, result in enumerate(results)
+            _target(session, belief, scores, section, target=t, result=result)
+            for t, (result, section) in enumerate(zip(results, sections, strict=True))
         ],
         comparison=_compare(session),
         references=scores,
@@ -62,12 +76,12 @@ def _target(
     session: Session | MultiTargetSession,
     belief: ItemBelief,
     references: Sequence[ReferenceScore],
+    section: GroupSection,
     *,
     target: int,
     result: Result,
 ) -> TargetReport:
     told = session.scores_of(result.target)
-    groups, groups_note = belief.group_scores(target, told, estimate=result.mean)
     evaluated, surprises_note = belief.evaluated(target, told)
     surprises, rms = largest(evaluated)
     known = [r.score for r in references if r.score is not None]
@@ -79,7 +93,7 @@ def _target(
         high=result.high,
         width=result.width,
         kind=kind(result),
-        covers=covers(result, weighted=session.references.is_weighted),
+        covers=covers(result, session.references),
         n=result.n,
         N=result.N,
         done=result.stop_reason is not None,
@@ -93,8 +107,13 @@ def _target(
             result, known, stop=session.config.stop, n_skipped=len(skipped)
         ),
         curves=Curves(estimates=result.estimates, widths=result.widths),
-        groups=groups,
-        groups_note=groups_note,
+        group_by=section.group_by,
+        groups=section.groups,
+        ungrouped=section.ungrouped,
+        macro=section.macro,
+        micro=section.micro,
+        stops_on=section.stops_on,
+        groups_note=section.groups_note,
         surprises=surprises,
         surprises_note=surprises_note,
         surprise_rms=rms,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from gp_eval.loop import StopReason
 from gp_eval.models.protocol import Hyperparameters
+from gp_eval.report.group_content import Content, GroupScore, GroupSection, MeanScore
 
 __all__ = [
     "Curves",
     "EvaluatedItem",
     "GroupScore",
+    "GroupSection",
+    "MeanScore",
     "Pair",
     "Provenance",
     "RankedTarget",
@@ -20,16 +21,13 @@ __all__ = [
     "ReferenceScore",
     "Report",
     "SkippedItem",
+    "Standing",
     "StopSettings",
     "TargetReport",
 ]
 
 
-class _Content(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Curves(_Content):
+class Curves(Content):
     """Estimate and interval after each evaluated item, place ``k`` after ``k + 1``.
 
     Attributes:
@@ -41,29 +39,7 @@ class Curves(_Content):
     widths: list[float]
 
 
-class GroupScore(_Content):
-    """Score of one group of items.
-
-    Attributes:
-        group: Name of the group.
-        n: Evaluated items of the group.
-        N: Items of the group.
-        estimate: Posterior mean of the group's (weighted) mean score.
-        low: Lower end of its 95 % interval.
-        high: Upper end of its 95 % interval.
-        references_mean: Mean score of the reference models on the group.
-    """
-
-    group: str
-    n: int
-    N: int
-    estimate: float
-    low: float
-    high: float
-    references_mean: float
-
-
-class EvaluatedItem(_Content):
+class EvaluatedItem(Content):
     """One evaluated item.
 
     Attributes:
@@ -86,7 +62,7 @@ class EvaluatedItem(_Content):
     surprise: float | None
 
 
-class SkippedItem(_Content):
+class SkippedItem(Content):
     """An item that could not be evaluated and counts as unobserved.
 
     Attributes:
@@ -98,8 +74,8 @@ class SkippedItem(_Content):
     reason: str
 
 
-class TargetReport(_Content):
-    """What is known about one target.
+class Standing(Content):
+    """Where one target stands.
 
     Attributes:
         target: Its name.
@@ -120,15 +96,6 @@ class TargetReport(_Content):
         rank_worst: The same for the lower end.
         warnings: What a reader has to know before the number is used.
         curves: Estimate and interval against ``n``.
-        groups: Scores by group, in the order of the items.
-        groups_note: What the group scores are, or why there are none.
-        surprises: The evaluated items of largest absolute surprise, the largest first.
-        surprises_note: What surprise means here, or why there is none.
-        surprise_rms: Root mean square of all surprises, about 1 for a model whose
-            spread is right.
-        evaluated: All evaluated items, in the order of evaluation.
-        pending: Items asked for and not told.
-        skipped: Items that could not be evaluated.
     """
 
     target: str
@@ -149,8 +116,21 @@ class TargetReport(_Content):
     rank_worst: int
     warnings: list[str]
     curves: Curves
-    groups: list[GroupScore]
-    groups_note: str
+
+
+class TargetReport(GroupSection, Standing):
+    """What is known about one target.
+
+    Attributes:
+        surprises: The evaluated items of largest absolute surprise, the largest first.
+        surprises_note: What surprise means here, or why there is none.
+        surprise_rms: Root mean square of all surprises, about 1 for a model whose
+            spread is right.
+        evaluated: All evaluated items, in the order of evaluation.
+        pending: Items asked for and not told.
+        skipped: Items that could not be evaluated.
+    """
+
     surprises: list[EvaluatedItem]
     surprises_note: str
     surprise_rms: float | None
@@ -159,7 +139,7 @@ class TargetReport(_Content):
     skipped: list[SkippedItem]
 
 
-class ReferenceScore(_Content):
+class ReferenceScore(Content):
     """A reference model.
 
     Attributes:
@@ -171,7 +151,7 @@ class ReferenceScore(_Content):
     score: float | None
 
 
-class RankedTarget(_Content):
+class RankedTarget(Content):
     """A target's place among the targets; see :class:`~gp_eval.comparison.Ranked`."""
 
     target: str
@@ -183,7 +163,7 @@ class RankedTarget(_Content):
     tied_with: list[str]
 
 
-class Pair(_Content):
+class Pair(Content):
     """Two targets; see :class:`~gp_eval.comparison.Difference`."""
 
     a: str
@@ -195,7 +175,7 @@ class Pair(_Content):
     tied: bool
 
 
-class Ranking(_Content):
+class Ranking(Content):
     """The targets of one session compared by their joint belief.
 
     Attributes:
@@ -210,7 +190,7 @@ class Ranking(_Content):
     note: str
 
 
-class StopSettings(_Content):
+class StopSettings(Content):
     """The stopping rule; see :class:`~gp_eval.StoppingRule`."""
 
     width: float
@@ -219,7 +199,7 @@ class StopSettings(_Content):
     max_items: int | None
 
 
-class Provenance(_Content):
+class Provenance(Content):
     """Where the numbers come from.
 
     Attributes:
@@ -264,7 +244,7 @@ class Provenance(_Content):
     reported_with: dict[str, str]
 
 
-class Report(_Content):
+class Report(Content):
     """One session, of one target or of several.
 
     Attributes:

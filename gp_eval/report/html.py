@@ -8,9 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gp_eval.data.groups import STORED
 from gp_eval.report.beside import Beside, Gap, beside
 from gp_eval.report.chart import Axis, CurveChart, axis_of, curve_chart
 from gp_eval.report.content import Report, TargetReport
+from gp_eval.report.group_content import GroupRow, group_rows
 from gp_eval.report.sentences import counted
 from gp_eval.report.text import Digits, facts, percent, plain, rank
 
@@ -26,6 +28,9 @@ class _Target:
     chart: CurveChart | None
     axis: Axis | None
     rank: str
+    groups: list[GroupRow]
+    group_by: str | None
+    """Where groups come from, if not from the references."""
 
 
 def html_report(report: Report) -> str:
@@ -51,14 +56,17 @@ def html_report(report: Report) -> str:
 
 
 def _target(target: TargetReport, n_references: int) -> _Target:
-    ends = [(g.low, g.high) for g in target.groups]
-    ends += [(g.references_mean, g.references_mean) for g in target.groups]
+    scores = [row.score for row in group_rows(target)]
+    ends = [(score.low, score.high) for score in scores]
+    ends += [(score.references_mean, score.references_mean) for score in scores]
     return _Target(
         report=target,
         digits=Digits(target.width),
         chart=curve_chart(target),
         axis=_axis(ends),
         rank=rank(target, n_references),
+        groups=group_rows(target),
+        group_by=None if target.group_by == STORED else target.group_by,
     )
 
 

@@ -1,34 +1,21 @@
-"""Groups and single items of a target, as far as its model has a belief about them."""
+"""The evaluated items of a target, and which of them its model did not expect."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+from gp_eval.data import Groups, References
+from gp_eval.models.protocol import LeaveOneOut, SupportsItemBelief
+from gp_eval.report.content import EvaluatedItem
 
-from gp_eval.data import References
-from gp_eval.models.protocol import LeaveOneOut, Performance, SupportsItemBelief
-from gp_eval.report.content import EvaluatedItem, GroupScore
-
-__all__ = ["ItemBelief", "group_weights", "largest"]
+__all__ = ["ItemBelief", "largest"]
 
 _LISTED = 10
 """Surprises shown."""
 
 _NOT_AVAILABLE = "Not available for this model: it has no joint belief about items."
-_GROUPS = (
-    "Posterior mean of each group's mean score: the scores of its evaluated items "
-    "and the model's prediction of the others. Each 95 % interval holds for its group "
-    "alone."
-)
-_NO_SUM = (
-    " They do not add up to the estimate, which is not the posterior mean here (of "
-    "BayesAME on items that repeat it is the control variate of Eq. (4))."
-)
 _SURPRISES = (
     "(score - prediction) / standard deviation. The prediction comes from the "
     "references and all other evaluated items (leave-one-out), with the last "
@@ -36,93 +23,33 @@ _SURPRISES = (
 )
 
 
-def group_weights(references: References) -> tuple[list[str], Tensor]:
-    """Groups of positive weight, and the weights of their mean scores.
-
-    The score of a group is :math:`\\sum_{i \\in g} w_i s_i / \\sum_{i \\in g} w_i`.
-
-    Returns:
-        Names in the order of their first items, and weights ``G x N``.
-    """
-    names = list(dict.fromkeys(references.groups or []))
-    place = {name: g for g, name in enumerate(names)}
-    of_item = torch.tensor([place[name] for name in references.groups or []])
-    table = torch.zeros(len(names), len(references.items), dtype=torch.float64)
-    if names:
-        items = torch.arange(of_item.shape[0])
-        table[of_item, items] = references.item_weights
-    total = table.sum(-1, keepdim=True)
-    kept = [g for g in range(len(names)) if float(total[g]) > 0.0]
-    return [names[g] for g in kept], table[kept] / total[kept]
-
-
 @dataclass(frozen=True)
 class ItemBelief:
-    """What a model says about groups and items of all its targets.
+    """What a model says about the evaluated items of all its targets.
 
     Use :meth:`read`, not the constructor.
     """
 
     references: References
-    n_targets: int
-    names: list[str]
-    weights: Tensor
-    groups: Performance | None
+    of_item: Sequence[str]
     left_out: list[dict[int, tuple[float, float]]] | None
 
     @classmethod
-    def read(cls, model: object, references: References, n_targets: int) -> ItemBelief:
-        """Ask a model; one that cannot say leaves ``groups`` and ``left_out`` empty."""
-        names, weights = group_weights(references)
-        groups, left_out = None, None
+    def read(
+        cls,
+        model: object,
+        references: References,
+        n_targets: int,
+        *,
+        groups: Groups | None,
+    ) -> ItemBelief:
+        """Ask a model; one that cannot say leaves ``left_out`` empty."""
+        left_out = None
         if isinstance(model, SupportsItemBelief):
-            groups = model.weighted_sums(weights) if names else None
             left_out = _by_target(model.leave_one_out(), n_targets)
-        return cls(references, n_targets, names, weights, groups, left_out)
-
-    def group_scores(
-        self, target: int, scores: Mapping[str, float], *, estimate: float
-    ) -> tuple[list[GroupScore], str]:
-        """Scores by group, and what they are or why there are none.
-
-        Args:
-            target: Which of the targets.
-            scores: Its told scores by item.
-            estimate: The reported estimate, for a note where groups do not add up to
-                it.
-        """
-        if self.references.groups is None:
-            return [], "The references name no groups of items."
-        if self.groups is None:
-            return [], _NOT_AVAILABLE
-        shape = (self.n_targets, len(self.names))
-        means = self.groups.mean.cpu().view(shape)[target].tolist()
-        low, high = (
-            end.cpu().view(shape)[target].tolist() for end in self.groups.interval()
-        )
-        references = (self.weights @ self.references.scores.nanmean(-1)).tolist()
-        size = Counter(self.references.groups)
-        named = zip(self.references.items, self.references.groups, strict=True)
-        told = Counter(group for item, group in named if item in scores)
-        return [
-            GroupScore(
-                group=name,
-                n=told[name],
-                N=size[name],
-                estimate=means[g],
-                low=low[g],
-                high=high[g],
-                references_mean=references[g],
-            )
-            for g, name in enumerate(self.names)
-        ], _GROUPS + ("" if self._adds_up(means, estimate) else _NO_SUM)
-
-    def _adds_up(self, means: Sequence[float], estimate: float) -> bool:
-        shares = (self.weights > 0.0).double() @ self.references.item_weights
-        total = math.fsum(
-            s * mean for s, mean in zip(shares.tolist(), means, strict=True)
-        )
-        return math.isclose(total, estimate, rel_tol=1e-6, abs_tol=1e-9)
+        none = ("",) * len(references.items)
+        of_item = (references.groups or none) if groups is None else groups.of_item
+        return cls(references, of_item, left_out)
 
     def evaluated(
         self, target: int, scores: Mapping[str, float]
@@ -131,7 +58,6 @@ class ItemBelief:
         predictions = {} if self.left_out is None else self.left_out[target]
         index = {item: i for i, item in enumerate(self.references.items)}
         means = self.references.scores.nanmean(-1).tolist()
-        groups = self.references.groups
         entries = []
         for item, score in scores.items():
             i = index[item]
@@ -139,7 +65,7 @@ class ItemBelief:
             entries.append(
                 EvaluatedItem(
                     item=item,
-                    group=None if groups is None else groups[i],
+                    group=self.of_item[i] or None,
                     score=score,
                     references_mean=means[i],
                     predicted=predicted,

@@ -6,8 +6,10 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
+from gp_eval.data.groups import STORED
 from gp_eval.report.beside import Gap, beside
 from gp_eval.report.content import Report, TargetReport
+from gp_eval.report.group_content import group_rows
 from gp_eval.report.sentences import counted
 from gp_eval.report.text import Digits, facts, percent, plain, rank
 
@@ -70,6 +72,7 @@ def _ranking(report: Report) -> list[str]:
 
 def _target(target: TargetReport, n_references: int) -> list[str]:
     digits = Digits(target.width)
+    by = f" ({_text(target.group_by)})" if target.group_by not in (None, STORED) else ""
     parts = [
         f"## {_text(target.target)}",
         f"**{digits(target.estimate)}**, 95 % interval "
@@ -80,7 +83,7 @@ def _target(target: TargetReport, n_references: int) -> list[str]:
         target.stop,
         f"Beside the references: {rank(target, n_references)}.",
         *(f"> {warning}" for warning in target.warnings),
-        "### Score by group",
+        f"### Score by group{by}",
         target.groups_note,
     ]
     if target.groups:
@@ -101,13 +104,13 @@ def _target(target: TargetReport, n_references: int) -> list[str]:
 def _groups(target: TargetReport, digits: Digits) -> str:
     rows = [
         [
-            _text(group.group),
-            f"{group.n} of {group.N}",
-            digits(group.estimate),
-            digits.interval(group.low, group.high),
-            digits(group.references_mean),
+            _text(row.label) if row.is_group else f"*{row.label}*",
+            row.counts,
+            digits(row.score.estimate),
+            digits.interval(row.score.low, row.score.high),
+            digits(row.score.references_mean),
         ]
-        for group in target.groups
+        for row in group_rows(target)
     ]
     return _table(["group", "n", "score", "95 % interval", "references"], rows)
 

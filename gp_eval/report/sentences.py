@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gp_eval.data import References
+from gp_eval.data.groups import is_macro
 from gp_eval.loop import Result
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["counted", "covers", "kind", "stop_sentence", "warnings"]
+__all__ = [
+    "counted",
+    "covers",
+    "kind",
+    "number_of",
+    "stop_sentence",
+    "warnings",
+]
 
 _FEW = 10
 """Evaluated items below which no number should be quoted."""
 
 
+def number_of(n: int, what: str) -> str:
+    """A number of things, in the singular or plural."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def counted(n: int, what: str = "item") -> str:
     """A number of things, in the singular or plural, with its verb."""
-    return f"{n} {what} was" if n == 1 else f"{n} {what}s were"
+    return f"{number_of(n, what)} {'was' if n == 1 else 'were'}"
 
 
 def kind(result: Result) -> str:
@@ -25,9 +39,11 @@ def kind(result: Result) -> str:
     return "95 % posterior credible interval, model-based, finite benchmark"
 
 
-def covers(result: Result, *, weighted: bool) -> str:
+def covers(result: Result, references: References) -> str:
     """What the interval covers and what it does not, in one sentence."""
-    mean = "weighted mean score" if weighted else "mean score"
+    mean = "weighted mean score" if references.is_weighted else "mean score"
+    if is_macro(references):
+        mean = "macro mean score (every group of items counts the same)"
     what = f"the {mean} of this model on these {result.N} items"
     if result.n == result.N and result.width == 0.0:
         return (

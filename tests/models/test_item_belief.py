@@ -133,19 +133,22 @@ def test_scores_of_other_targets_predict_as_well(coreset) -> None:
 def test_sums_against_all_item_scores(coreset: list[int], weighted: bool) -> None:
     problem = make_problem(1, weighted=weighted)
     weights = random_sums(4, problem.n_items)
-    mean, variance = model_of(problem, coreset).weighted_sums(weights)
+    mean, variance, joint = model_of(problem, coreset).weighted_sums(weights)
     rest, expected, covariance = problem.rest(coreset)
     for v, m, s2 in zip(weights, mean.tolist(), variance.tolist(), strict=True):
         known = float(v[coreset] @ problem.scores[coreset])
         assert m == pytest.approx(known + float(v[rest] @ expected), rel=1e-10)
         assert s2 == pytest.approx(float(v[rest] @ covariance @ v[rest]), rel=1e-10)
+    rows = weights[:, rest]
+    torch.testing.assert_close(joint, rows @ covariance @ rows.T, **CLOSE)
+    assert torch.equal(joint, joint.T)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_sum_of_all_is_the_benchmark_score(weighted: bool) -> None:
     problem = make_problem(2, weighted=weighted)
     model = model_of(problem, CORESET)
-    mean, variance = model.weighted_sums(problem.weights.unsqueeze(0))
+    mean, variance, _ = model.weighted_sums(problem.weights.unsqueeze(0))
     assert float(mean) == pytest.approx(float(model.performance_mean()), rel=1e-12)
     assert float(variance) == pytest.approx(
         float(model.performance_variance()), rel=1e-10
@@ -155,9 +158,18 @@ def test_the_sum_of_all_is_the_benchmark_score(weighted: bool) -> None:
 def test_a_sum_of_known_scores_is_known_exactly(problem: Problem) -> None:
     weights = torch.zeros(1, problem.n_items, dtype=torch.float64)
     weights[0, [4, 9]] = 0.5
-    mean, variance = model_of(problem, CORESET).weighted_sums(weights)
+    mean, variance, _ = model_of(problem, CORESET).weighted_sums(weights)
     assert float(mean) == float(0.5 * problem.scores[4] + 0.5 * problem.scores[9])
     assert float(variance) == 0.0
+
+
+def test_a_known_sum_has_exactly_no_covariance_with_others(problem: Problem) -> None:
+    weights = random_sums(3, problem.n_items)
+    weights[1] = 0.0
+    weights[1, [4, 9]] = 0.5
+    _, variance, joint = model_of(problem, CORESET).weighted_sums(weights)
+    assert joint[1].tolist() == joint[:, 1].tolist() == [0.0] * 3
+    assert float(variance[0]) > 0.0
 
 
 @pytest.mark.parametrize("coreset", [ragged, disjoint])
@@ -165,7 +177,7 @@ def test_sums_of_each_target_against_all_item_scores(coreset) -> None:
     problem = make_multi_target_problem(n_targets=3)
     pairs = coreset(problem)
     weights = random_sums(4, problem.n_items)
-    mean, variance = problem.model(pairs).weighted_sums(weights)
+    mean, variance, joint = problem.model(pairs).weighted_sums(weights)
     expected, covariance = problem.given(pairs)
     blocks = covariance.view(3, problem.n_items, 3, problem.n_items)
     for target in range(3):
@@ -176,6 +188,8 @@ def test_sums_of_each_target_against_all_item_scores(coreset) -> None:
         torch.testing.assert_close(
             variance[target], (weights @ own * weights).sum(-1), rtol=1e-9, atol=1e-14
         )
+    literal = torch.einsum("mi,tiuj,kj->tmuk", weights, blocks, weights)
+    torch.testing.assert_close(joint, literal, rtol=1e-9, atol=1e-13)
 
 
 # Models of the harness

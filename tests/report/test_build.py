@@ -11,7 +11,7 @@ from oracles import Problem
 from reports import all_scores, session, with_groups
 from sessions import grouped_references, score_of, unique_references
 
-from gp_eval import Buckets, References, Session, StoppingRule
+from gp_eval import Buckets, Groups, References, Session, StoppingRule
 from gp_eval.report.build import build_report
 from gp_eval.report.content import Report, TargetReport
 
@@ -120,6 +120,25 @@ def test_where_the_number_is_another_estimator_groups_say_so(tmp_path: Path) -> 
     total = sum(group.estimate for group in target.groups) / 3
     assert total != pytest.approx(target.estimate, rel=1e-6)
     assert "do not add up" in target.groups_note
+    assert "cannot be relied on" not in target.groups_note
+
+
+def test_numbers_that_contradict_the_estimate_are_not_to_be_relied_on(
+    tmp_path: Path,
+) -> None:
+    """The control variate moves with the scores, the posterior hardly does."""
+    references = with_groups(grouped_references())
+    with session(
+        tmp_path,
+        n=0,
+        references=references,
+        model_options={"refit_every": None, "noise": 100.0},
+    ) as made:
+        made.tell_all(dict.fromkeys(made.ask(8), 30.0))
+        target = only(build_report(made))
+    assert target.micro.estimate < 15.0
+    assert target.estimate - target.micro.estimate > target.width / 2
+    assert "cannot be relied on" in target.groups_note
 
 
 def test_a_group_without_weight_is_left_out(tmp_path: Path) -> None:
@@ -137,11 +156,95 @@ def test_a_group_without_weight_is_left_out(tmp_path: Path) -> None:
     assert target.groups[0].estimate == pytest.approx(target.estimate, rel=1e-12)
 
 
+def test_both_means_are_weighted_sums_of_the_groups(tmp_path: Path) -> None:
+    references = with_groups(
+        unique_references(weighted=True), ("law", "art", "", "law")
+    )
+    with session(tmp_path, references=references) as made:
+        target = only(build_report(made))
+    rows = [*target.groups, target.ungrouped]
+    assert [row.group for row in rows] == ["law", "art", None]
+    for name in ("estimate", "references_mean"):
+        values = [getattr(row, name) for row in rows]
+        total = sum(v * row.share for v, row in zip(values, rows, strict=True))
+        assert getattr(target.micro, name) == pytest.approx(total, rel=1e-12)
+        mean = (values[0] + values[1]) / 2
+        assert getattr(target.macro, name) == pytest.approx(mean, rel=1e-12)
+    assert target.micro.estimate == pytest.approx(target.estimate, rel=1e-12)
+    # Variances of 1e-6 come from priors of 1.
+    assert target.micro.low == pytest.approx(target.low, rel=1e-7)
+    assert target.micro.high == pytest.approx(target.high, rel=1e-7)
+    assert target.macro.low < target.macro.estimate < target.macro.high
+
+
+@pytest.mark.parametrize(
+    ("references", "sentence", "word"),
+    [
+        (
+            unique_references(),
+            "micro mean, in which every item counts the same",
+            "micro",
+        ),
+        (
+            unique_references(weighted=True),
+            "micro mean, in which items count by their weights",
+            "micro",
+        ),
+    ],
+    ids=["plain", "weighted"],
+)
+def test_the_report_says_that_the_micro_mean_stops_the_run(
+    tmp_path: Path, references: References, sentence: str, word: str
+) -> None:
+    with session(tmp_path, references=with_groups(references)) as made:
+        target = only(build_report(made))
+    assert f"The run stops on the {sentence}." in target.groups_note
+    assert target.stops_on == word
+
+
+def test_the_report_says_that_the_macro_mean_stops_the_run(tmp_path: Path) -> None:
+    references = with_groups(unique_references(), ("law", "art", "art")).macro()
+    with session(tmp_path, references=references) as made:
+        target = only(build_report(made))
+        other = only(build_report(made, groups=Groups("f:x", ("x", "y") * 12)))
+    assert "stops on the macro mean, in which every group counts" in target.groups_note
+    assert "macro mean over the groups of the references" in other.groups_note
+    assert (target.stops_on, other.stops_on) == ("macro", "estimate")
+    assert "macro mean score (every group of items counts the same)" in target.covers
+    assert target.macro.estimate == pytest.approx(target.estimate, rel=1e-12)
+    assert "add up" not in target.groups_note
+
+
+def test_given_groups_take_the_place_of_those_of_the_references(tmp_path: Path) -> None:
+    groups = Groups("m.csv:level", ("easy", "hard", "") * 8, n_others=1)
+    with session(tmp_path, n=1) as made:
+        target = only(build_report(made, groups=groups))
+        coreset = coreset_of(made)
+    assert [group.group for group in target.groups] == ["easy", "hard"]
+    assert target.group_by == "m.csv:level"
+    assert (target.ungrouped.group, target.ungrouped.N) == (None, 8)
+    expected = groups.of_item[coreset[0]] or None
+    assert [item.group for item in target.evaluated] == [expected]
+    unseen = sum(group.n == 0 for group in target.groups)
+    assert f"{unseen} of 2 groups without an evaluated item" in target.groups_note
+    assert "8 items in no group" in target.groups_note
+    assert "1 item of the file not of this benchmark" in target.groups_note
+
+
+def test_given_groups_need_a_model_that_tells_items_apart(tmp_path: Path) -> None:
+    with (
+        session(tmp_path, model="rs-mean") as made,
+        pytest.raises(ValueError, match=r"no joint belief .* bayesame, bayesame-multi"),
+    ):
+        build_report(made, groups=Groups("f:x", ("x", "y") * 12))
+
+
 def test_without_groups_the_report_says_so(tmp_path: Path) -> None:
     with session(tmp_path, references=unique_references()) as made:
         target = only(build_report(made))
     assert target.groups == []
     assert "name no groups" in target.groups_note
+    assert (target.group_by, target.macro, target.micro) == (None, None, None)
     assert all(item.group is None for item in target.evaluated)
 
 

@@ -10,7 +10,7 @@ import pytest
 from reports import HOSTILE, hostile_references, session, tell_all
 from sessions import NEVER, unique_references
 
-from gp_eval import MultiTargetSession, StoppingRule
+from gp_eval import Groups, MultiTargetSession, StoppingRule
 from gp_eval.report.build import build_report
 from gp_eval.report.content import Report
 from gp_eval.report.html import html_report
@@ -65,7 +65,8 @@ def hostile(path: Path) -> Report:
         tell_all(made, 12)
         pending = made.ask(2)
         made.skip({pending[0]: HOSTILE + "why"})
-        return build_report(made)
+        of_item = (*made.references.groups[:-1], "")
+        return build_report(made, groups=Groups(f"{HOSTILE}.csv:{HOSTILE}", of_item))
 
 
 def joint(path: Path) -> Report:
@@ -95,6 +96,7 @@ def test_names_are_text_and_nothing_else(tmp_path: Path, make) -> None:
         for name in (
             *(item.item for item in target.surprises),
             *(group.group for group in target.groups),
+            target.group_by,
             *(item.reason for item in target.skipped),
             *target.pending,
         ):

@@ -10,6 +10,7 @@ from PIL import Image
 from reports import HOSTILE, hostile_references, session, tell_all
 from sessions import contents
 
+from gp_eval import Groups
 from gp_eval.errors import DataError
 from gp_eval.report.build import build_report
 from gp_eval.report.content import Report
@@ -19,8 +20,9 @@ from gp_eval.report.write import write_report
 KEYS = {
     "target": "target estimate low high width kind covers n N done stop_reason "
     "stopped_at stop rank rank_best rank_worst warnings curves groups groups_note "
-    "surprises surprises_note surprise_rms evaluated pending skipped",
-    "group": "group n N estimate low high references_mean",
+    "group_by ungrouped macro micro stops_on surprises surprises_note surprise_rms "
+    "evaluated pending skipped",
+    "group": "group n N share estimate low high references_mean",
     "item": "item group score references_mean predicted predicted_std surprise",
     "report": "format level targets comparison references provenance",
     "provenance": "model model_options kernel hyperparameters hyperparameters_at stop "
@@ -61,6 +63,25 @@ def test_markdown_says_the_same(tmp_path: Path) -> None:
         assert part in text
     rows = re.findall(r"^\|.*\|$", text, re.MULTILINE)
     assert len(rows) > 25
+
+
+def test_markdown_has_both_means_and_says_whose_groups_they_are(tmp_path: Path) -> None:
+    with session(tmp_path / "run") as made:
+        groups = Groups("m.csv:`level`", ("easy", "hard", "") * 8)
+        made = build_report(made, groups=groups)
+    (target,) = made.targets
+    text = markdown_report(made)
+    assert "### Score by group (m.csv:\\`level\\`)" in text
+    lines = [line for line in text.splitlines() if line.startswith("| *")]
+    names = [line.split("|")[1].strip() for line in lines[:3]]
+    assert names == [
+        "*in no group*",
+        "*macro mean, of groups*",
+        "*micro mean, of items*",
+    ]
+    assert f"{target.macro.estimate:.3f}" in lines[1]
+    assert "| 9 of 24 |" in lines[2]
+    assert target.groups_note in text
 
 
 def test_names_are_neither_markdown_nor_html_nor_new_lines(tmp_path: Path) -> None:

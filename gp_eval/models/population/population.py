@@ -150,8 +150,9 @@ class Population:
 
     def weighted_sums(self, weights: Tensor) -> Performance:
         """Posterior of sums of scores with weights ``m x N``, shape ``m``."""
-        mean, variance = self.model.weighted_sums(weights)
-        return Performance(mean, variance * self._variance_factor())
+        mean, variance, covariance = self.model.weighted_sums(weights)
+        factor = self._variance_factor()
+        return Performance(mean, variance * factor, covariance * factor)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each evaluated score as the others predict it."""
