@@ -59,6 +59,17 @@ class Performance:
         half = self.width(level) / 2.0
         return self.mean - half, self.mean + half
 
+    def of(self, target: int) -> Performance:
+        """The belief about one of several targets."""
+        return Performance(self.mean[target], self.variance[target])
+
+    def probability_above(self, threshold: Tensor | float) -> Tensor:
+        """Probability that ``R`` exceeds a threshold, by the same normal distribution.
+
+        Where the variance is 0 it is 1 or 0, and NaN at the threshold itself.
+        """
+        return torch.special.ndtr((self.mean - threshold) / self.std)
+
 
 @runtime_checkable
 class PerformanceModel(Protocol):
