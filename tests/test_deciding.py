@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from decisions import literal_verdict
 from multi_target_oracle import make_multi_target_problem
 from oracles import Problem, make_problem
-from test_decision import literal_verdict
 
 from gp_eval.decision import Decision
 from gp_eval.loop import EvaluationLoop
@@ -35,9 +35,7 @@ def loop(
     return EvaluationLoop(
         make_model(model, problem.references, **options),
         problem.references,
-        stop=StoppingRule(
-            until=until, width=width, stable=stable, max_items=max_items
-        ),
+        stop=StoppingRule(until=until, width=width, stable=stable, max_items=max_items),
     )
 
 

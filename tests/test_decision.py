@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from decisions import literal_verdict
 from scipy.stats import norm
 
 from gp_eval import References
@@ -117,19 +118,6 @@ def test_no_spread_or_an_unknown_one_has_no_probability() -> None:
 
 
 # Verdict
-
-
-def literal_verdict(decision: Decision, p: list[float], batch: int = 1) -> bool | None:
-    """The rule, spelled out over iterations."""
-    if len(p) % batch:
-        return None
-    after = [p[n - 1] for n in range(batch, len(p) + 1, batch)]
-    window = -(-decision.window // batch)
-    if len(after) < window:
-        return None
-    sure = [p > decision.level for p in after[-window:]]
-    against = [1.0 - p > decision.level for p in after[-window:]]
-    return True if all(sure) else False if all(against) else None
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])

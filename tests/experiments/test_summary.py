@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from cells import N, result
 from scipy.stats import spearmanr
 
 from gp_eval.cli.options import Paper
 from gp_eval.experiments import evaluation_weighted_rmse
-from gp_eval.experiments.cells import Cell
 from gp_eval.experiments.curves import Curves
 from gp_eval.experiments.figures import plot_summaries
 from gp_eval.experiments.presets import PRESETS
@@ -19,30 +19,6 @@ from gp_eval.experiments.summary import first_stop, summarise
 from gp_eval.experiments.tables import published_value, rmse_table
 from gp_eval.models.registry import check_options
 from gp_eval.stopping import StoppingRule
-
-N = 60
-
-
-def result(
-    seed: int, draw: int = 0, *, model: str = "rs-mean", n_max: int = N, **cell
-) -> CellResult:
-    generator = torch.Generator().manual_seed(100 * draw + seed)
-    truth = torch.tensor([0.3, 0.5, 0.6], dtype=torch.float64) + 0.01 * draw
-    shrink = 1 - torch.arange(1, n_max + 1, dtype=torch.float64) / N
-    noise = torch.randn(3, n_max, generator=generator, dtype=torch.float64)
-    defaults = {"data": "toy", "regime": "interpolation", "reference_fraction": 0.5}
-    return CellResult(
-        cell=Cell(**{**defaults, **cell}, model=model, seed=seed, draw=draw),
-        targets=("a", "b", "c"),
-        truth=truth,
-        curves=Curves(
-            truth.unsqueeze(-1) + 0.05 * shrink * noise,
-            (0.05 * shrink).square().expand(3, -1).clone(),
-        ),
-        n_items=N,
-        cpu_s=0.5,
-        fingerprint="x",
-    )
 
 
 def test_rmse_is_over_seeds_and_then_over_targets() -> None:
