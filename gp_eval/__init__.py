@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gp_eval.acquisition import (
         RandomSelection,
+        inverse_cost,
         qAverageInformationGain,
+        qGainPerCost,
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
+    from gp_eval.costs import ItemCosts
     from gp_eval.data import Buckets, References, weights_from_metadata
+    from gp_eval.decision import Decision
     from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.kernels import (
         LMCKernel,
@@ -53,9 +57,11 @@ _HOMES = {
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "Decision": "decision",
     "DiscoOptions": "disco",
     "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
+    "ItemCosts": "costs",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
     "MultiTargetGP": "models",
@@ -78,9 +84,11 @@ _HOMES = {
     "compare": "comparison",
     "evaluate": "loop",
     "exact_inference": "settings",
+    "inverse_cost": "acquisition",
     "make_model": "models",
     "open_session": "session",
     "qAverageInformationGain": "acquisition",
+    "qGainPerCost": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
     "weights_from_metadata": "data",
@@ -93,9 +101,11 @@ __all__ = [
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "Decision",
     "DiscoOptions",
     "DiscoPlan",
     "EvaluationLoop",
+    "ItemCosts",
     "LMCKernel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
@@ -118,9 +128,11 @@ __all__ = [
     "compare",
     "evaluate",
     "exact_inference",
+    "inverse_cost",
     "make_model",
     "open_session",
     "qAverageInformationGain",
+    "qGainPerCost",
     "qPerformanceInformationGain",
     "register_model",
     "weights_from_metadata",

@@ -31,9 +31,9 @@ def print_decisions(summaries: Sequence[DecisionSummary]) -> None:
     note(
         f"Decided once the posterior probability of {decision.statement}, or of its "
         f"contrary, exceeded {decision.level:g} after each of {decision.window} items. "
-        "A cell: wrong / undecided before the last item / mean share of the items. The "
-        "last table sets the threshold at a distance from the true score of each "
-        "target, below it and above."
+        "A cell, in per cent: wrong/undecided before the last item/mean share of the "
+        "items. The last table sets the threshold at a distance from the true score "
+        "of each target, below it and above."
     )
 
 
@@ -60,7 +60,7 @@ def _name(rates: DecisionRates) -> str:
     if rates.low == rates.high:
         return f"{rates.low:g}"
     end = "more" if math.isinf(rates.high) else f"{rates.high:g}"
-    return f"{rates.low:g} to {end}"
+    return f"{rates.low:g}-{end}"
 
 
 def _three(rates: DecisionRates) -> list[float | None]:
@@ -68,7 +68,12 @@ def _three(rates: DecisionRates) -> list[float | None]:
 
 
 def _cell(rates: DecisionRates) -> str:
-    return " / ".join(_percent(v) for v in _three(rates)) if rates.runs else "-"
+    if rates.error is None or rates.undecided is None or rates.mean_fraction is None:
+        return "-"
+    others = (rates.undecided, rates.mean_fraction)
+    return "/".join(
+        [f"{100.0 * rates.error:.1f}", *(f"{100.0 * v:.0f}" for v in others)]
+    )
 
 
 def _percent(value: float | None) -> str:
