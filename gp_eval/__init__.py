@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gp_eval.acquisition import (
         RandomSelection,
+        inverse_cost,
         qAverageInformationGain,
+        qGainPerCost,
         qPerformanceInformationGain,
     )
     from gp_eval.comparison import compare
+    from gp_eval.costs import ItemCosts
     from gp_eval.data import Buckets, Groups, References, weights_from_metadata
+    from gp_eval.decision import Decision
     from gp_eval.diagnosis import Diagnosis, check_references
     from gp_eval.disco import DiscoOptions, DiscoPlan
     from gp_eval.groups import group_estimates
@@ -58,11 +62,13 @@ _HOMES = {
     "BucketGP": "models",
     "BucketGaussianLikelihood": "likelihoods",
     "Buckets": "data",
+    "Decision": "decision",
     "Diagnosis": "diagnosis",
     "DiscoOptions": "disco",
     "DiscoPlan": "disco",
     "EvaluationLoop": "loop",
     "Groups": "data",
+    "ItemCosts": "costs",
     "LMCKernel": "kernels",
     "MultiTargetBayesAME": "models",
     "MultiTargetGP": "models",
@@ -90,9 +96,11 @@ _HOMES = {
     "evaluate": "loop",
     "exact_inference": "settings",
     "group_estimates": "groups",
+    "inverse_cost": "acquisition",
     "make_model": "models",
     "open_session": "session",
     "qAverageInformationGain": "acquisition",
+    "qGainPerCost": "acquisition",
     "qPerformanceInformationGain": "acquisition",
     "register_model": "models",
     "weights_from_metadata": "data",
@@ -105,11 +113,13 @@ __all__ = [
     "BucketGP",
     "BucketGaussianLikelihood",
     "Buckets",
+    "Decision",
     "Diagnosis",
     "DiscoOptions",
     "DiscoPlan",
     "EvaluationLoop",
     "Groups",
+    "ItemCosts",
     "LMCKernel",
     "MultiTargetBayesAME",
     "MultiTargetGP",
@@ -137,9 +147,11 @@ __all__ = [
     "evaluate",
     "exact_inference",
     "group_estimates",
+    "inverse_cost",
     "make_model",
     "open_session",
     "qAverageInformationGain",
+    "qGainPerCost",
     "qPerformanceInformationGain",
     "register_model",
     "weights_from_metadata",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gp_eval.data.validation import as_ids, some
-from gp_eval.loop import Result
+from gp_eval.result import Result
 
 __all__ = [
     "Comparison",

@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Literal
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 
 from gp_eval._random import random_order
 from gp_eval.acquisition import BatchSelection, select_items
+from gp_eval.costs import ItemCosts
 from gp_eval.data import References
+from gp_eval.deciding import Deciding
 from gp_eval.models.protocol import PerformanceModel
 from gp_eval.models.registry import make_model
+from gp_eval.result import Result, StopReason
+from gp_eval.spending import Spending, check_costs
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate"]
-
-StopReason = Literal["converged", "max_items", "complete"]
-
-
-@dataclass(frozen=True)
-class Result:
-    """Where a run stands.
-
-    Attributes:
-        target: Name of the evaluated model.
-        mean: Estimate of the full-benchmark score, in score units.
-        low: Lower end of the 95 % interval.
-        high: Upper end of the 95 % interval.
-        n: Evaluated items.
-        N: Items of the benchmark.
-        stop_reason: ``"converged"`` (both conditions hold), ``"max_items"`` (the
-            budget is spent), ``"complete"`` (nothing is left; what was skipped stays
-            unobserved), or ``None``.
-        items: Evaluated items in their order.
-        estimates: Estimate after each item.
-        widths: Width of the 95 % interval after each item.
-        stopped_at: ``n`` at which it stopped; later scores are taken in as well.
-    """
-
-    target: str
-    mean: float
-    low: float
-    high: float
-    n: int
-    N: int
-    stop_reason: StopReason | None
-    items: list[str] = field(repr=False)
-    estimates: list[float] = field(repr=False)
-    widths: list[float] = field(repr=False)
-    stopped_at: int | None = None
-
-    @property
-    def width(self) -> float:
-        """Full width of the 95 % interval."""
-        return self.high - self.low
 
 
 class EvaluationLoop:
@@ -75,6 +37,15 @@ class EvaluationLoop:
         stop: When to stop.
         seed: Fixes the order of random selection and of items within a bucket.
         order: That order itself, a permutation of shape ``N``, in place of a seed.
+        costs: What items cost. With ``max_cost`` no item is asked that costs more than
+            is left; pending ones count.
+        cost_aware: Select by information per cost, see
+            :class:`~gp_eval.acquisition.qGainPerCost`; default where the model selects
+            by information.
+
+    Raises:
+        ValueError: For a budget or ``cost_aware`` that costs or model do not allow, or
+            a threshold in other units than the references' scores.
     """
 
     def __init__(
@@ -85,6 +56,8 @@ class EvaluationLoop:
         stop: StoppingRule,
         seed: int = 0,
         order: torch.Tensor | None = None,
+        costs: ItemCosts | None = None,
+        cost_aware: bool | None = None,
     ) -> None:
         self.model, self.stop = model, stop
         n_items = len(references.items)
@@ -105,6 +78,16 @@ class EvaluationLoop:
         self.widths: list[float] = []
         self.stop_reason: StopReason | None = None
         self.stopped_at: int | None = None
+        self.deciding: Deciding | None = None
+        if stop.until is not None:
+            batch = self.per_iteration
+            self.deciding = Deciding(stop.until, references, batch=batch)
+        check_costs(costs, max_cost=stop.max_cost, cost_aware=cost_aware)
+        self.spending: Spending | None = None
+        if costs is not None:
+            self.spending = Spending(
+                model, costs, max_cost=stop.max_cost, cost_aware=cost_aware
+            )
         self._assess()
 
     @property
@@ -136,6 +119,8 @@ class EvaluationLoop:
     def _draw(self, q: int) -> list[int]:
         """The next ``q`` items in the order of random selection."""
         free = (i for i in self._order if self._available[i])
+        if self.spending is not None:
+            return self.spending.purse.first(free, q)
         return list(islice(free, q))
 
     def _mix(
@@ -148,7 +133,9 @@ class EvaluationLoop:
         chosen: list[int] = []
         for _ in range(q):
             at_random = explores(self.n + len(self.pending))
-            found = self._draw(1) if at_random else self._select(acquisition, 1)
+            # A drawn item may cost more than is left where another does not.
+            found = self._draw(1) if at_random else []
+            found = found or self._select(acquisition, 1)
             chosen += found
             for item in found:
                 self.reserve(item)
@@ -157,13 +144,15 @@ class EvaluationLoop:
     def _select(self, acquisition: AcquisitionFunction, q: int) -> list[int]:
         """The next ``q`` items by acquisition: one by one, or in optimal batches."""
         if self._batches is None:
+            spending = self.spending
             return select_items(
-                acquisition,
+                acquisition if spending is None else spending.weigh(acquisition),
                 self._available,
                 q=q,
                 pending=list(self.pending),
                 same_as=self._same_as,
                 rank=self._rank,
+                allowed=None if spending is None else spending.purse.affordable,
             )
         return self._batches.next_items(
             acquisition,
@@ -180,6 +169,8 @@ class EvaluationLoop:
         """Count an item as asked."""
         self.pending[item] = None
         self._available[item] = False
+        if self.spending is not None:
+            self.spending.purse.commit(item)
 
     def tell(self, item: int, score: float) -> None:
         """Take in the score of an item, asked or not, and see whether to stop."""
@@ -189,6 +180,8 @@ class EvaluationLoop:
         self.skipped.pop(item, None)
         self._available[item] = False
         self.scores[item] = score
+        if self.spending is not None:
+            self.spending.purse.commit(item)
         self._assess()
 
     def skip(self, item: int) -> None:
@@ -196,14 +189,23 @@ class EvaluationLoop:
         self.pending.pop(item, None)
         self._available[item] = False
         self.skipped[item] = None
-        if not self.done and self._nothing_left():
+        if self.done:
+            return
+        if self._nothing_left():
             self._stop("complete")
+        elif self._budget_spent():
+            self._stop("budget")
 
     def _nothing_left(self) -> bool:
         return self.n + len(self.skipped) == self.n_items
 
     def _stop(self, reason: StopReason) -> None:
         self.stop_reason, self.stopped_at = reason, self.n
+
+    def _budget_spent(self) -> bool:
+        if self.spending is None or self.pending:
+            return False
+        return self.spending.exhausted(self._order, self._available)
 
     def _left_to_ask(self) -> int:
         budget = self.n_items - len(self.skipped)
@@ -225,14 +227,28 @@ class EvaluationLoop:
             return
         self.estimates.append(self.estimate)
         self.widths.append(self.width)
+        if self.deciding is not None:
+            self.deciding.observe(belief, self.scores)
         if self.done:
             return
         if self._nothing_left():
             self._stop("complete")
+        elif self.deciding is not None and self.deciding.verdict is not None:
+            self._stop("decided")
         elif self.stop.met(self.estimates, self.width, batch=self.per_iteration):
             self._stop("converged")
         elif self.stop.max_items is not None and self.n >= self.stop.max_items:
             self._stop("max_items")
+        elif self._budget_spent():
+            self._stop("budget")
+
+    @property
+    def cost(self) -> float | None:
+        """What was spent on evaluated items, and on skipped ones that were asked."""
+        if self.spending is None:
+            return None
+        purse = self.spending.purse
+        return purse.costs.total(i for i in purse.committed if i not in self.pending)
 
     def result(self, target: str, items: tuple[str, ...]) -> Result:
         """Where the run stands, with the given item ids."""
@@ -248,6 +264,9 @@ class EvaluationLoop:
             estimates=list(self.estimates),
             widths=list(self.widths),
             stopped_at=self.stopped_at,
+            verdict=None if self.deciding is None else self.deciding.verdict,
+            probability=None if self.deciding is None else self.deciding.probability,
+            cost=self.cost,
         )
 
 
@@ -264,6 +283,8 @@ def evaluate(
     model: str | PerformanceModel = "bayesame",
     stop: StoppingRule | None = None,
     seed: int = 0,
+    costs: Mapping[str, float] | None = None,
+    cost_aware: bool | None = None,
 ) -> Result:
     """Evaluate one target until the rule says stop, in memory.
 
@@ -276,6 +297,8 @@ def evaluate(
         model: A registered name, or a fresh model built from ``references``.
         stop: Default that of :class:`~gp_eval.StoppingRule`.
         seed: Fixes the run.
+        costs: What each item costs, by id.
+        cost_aware: See :class:`EvaluationLoop`.
 
     Example:
         >>> result = evaluate(references, lambda item: float(my_model_is_right(item)))
@@ -283,7 +306,14 @@ def evaluate(
     """
     if isinstance(model, str):
         model = make_model(model, references)
-    loop = EvaluationLoop(model, references, stop=stop or StoppingRule(), seed=seed)
+    loop = EvaluationLoop(
+        model,
+        references,
+        stop=stop or StoppingRule(),
+        seed=seed,
+        costs=None if costs is None else ItemCosts.of_items(costs, references.items),
+        cost_aware=cost_aware,
+    )
     while not loop.done:
         for item in loop.ask():
             loop.tell(item, float(score(references.items[item])))

@@ -13,8 +13,9 @@ from gp_eval._random import random_order
 from gp_eval.acquisition import qAverageInformationGain
 from gp_eval.acquisition.select import best_candidate, pair_values
 from gp_eval.data import References
-from gp_eval.loop import Result, StopReason
+from gp_eval.deciding import Deciding
 from gp_eval.models.protocol import MultiTargetModel, Performance, SupportsBegin
+from gp_eval.result import Result, StopReason
 from gp_eval.stopping import StoppingRule
 from gp_eval.target_states import TargetStates
 
@@ -43,6 +44,10 @@ class MultiTargetLoop(TargetStates):
             evaluations, which the window is over.
         seed: Fixes the initial items and every other random choice.
         order: A permutation of the items, shape ``N``, in place of the one by seed.
+
+    Raises:
+        ValueError: For a rule with ``max_cost``, or a threshold in other units than the
+            references' scores.
     """
 
     def __init__(
@@ -54,6 +59,11 @@ class MultiTargetLoop(TargetStates):
         seed: int = 0,
         order: Tensor | None = None,
     ) -> None:
+        if stop.max_cost is not None:
+            raise ValueError(
+                "max_cost: several targets have no budget in common; use one session "
+                "each"
+            )
         super().__init__(model.n_targets, len(references.items), stop)
         self.model = model
         if order is None:
@@ -74,6 +84,11 @@ class MultiTargetLoop(TargetStates):
         self._estimates: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._widths: list[list[float]] = [[] for _ in range(self.n_targets)]
         self._untrained = [0] * self.n_targets
+        self._deciding: list[Deciding] = []
+        if stop.until is not None:
+            self._deciding = [
+                Deciding(stop.until, references) for _ in range(self.n_targets)
+            ]
 
     def performance(self) -> Performance:
         """The joint belief at present, shape ``T``."""
@@ -213,9 +228,15 @@ class MultiTargetLoop(TargetStates):
         self._widths[target].append(width)
         if self.initial_left():
             self._untrained[target] = len(self._estimates[target])
+        self._decide(target, belief)
         reason = self._reason(target, width)
         if self.stop_reasons[target] is None and reason is not None:
             self._stop(target, reason)
+
+    def _decide(self, target: int, belief: Performance) -> None:
+        exact = len(self.scores[target]) == self.n_items
+        if self._deciding and (exact or not self.initial_left()):
+            self._deciding[target].observe(belief.of(target), self.scores[target])
 
     def skip(self, target: int, item: int) -> None:
         """Leave a pair without a score unobserved for good, unless one is told."""
@@ -238,6 +259,8 @@ class MultiTargetLoop(TargetStates):
         n = len(self.scores[target])
         if self._nothing_left(target):
             return "complete"
+        if self._deciding and self._deciding[target].verdict is not None:
+            return "decided"
         # Estimates mean nothing before the first training.
         estimates = self._estimates[target][self._untrained[target] :]
         if not self.initial_left() and self.stop.met(estimates, width):
@@ -263,6 +286,14 @@ class MultiTargetLoop(TargetStates):
                 estimates=list(self._estimates[t]),
                 widths=list(self._widths[t]),
                 stopped_at=self._stopped_at[t],
+                **self._decided(t, belief),
             )
             for t, name in enumerate(targets)
         ]
+
+    def _decided(self, target: int, belief: Performance) -> dict[str, Any]:
+        if not self._deciding:
+            return {}
+        deciding = self._deciding[target]
+        deciding.look(belief.of(target))  # what others told may have moved it
+        return {"verdict": deciding.verdict, "probability": deciding.probability}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gp_eval.loop import StopReason
+from gp_eval.result import StopReason
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["TargetStates"]

@@ -120,6 +120,15 @@ print(
 )
 
 # %% [markdown]
+# The package has it as well, with BoTorch's cost-aware utilities: `Session.create(...,
+# costs=...)`, `gp-eval start --costs`. Pending items differ: their cost is spent either
+# way, so that only what a batch adds to them is weighed, and free items come first.
+
+# %%
+per_cost = ge.qGainPerCost(builtin, ge.inverse_cost(cost))
+torch.testing.assert_close(per_cost(choices.unsqueeze(1)), own(choices.unsqueeze(1)))
+
+# %% [markdown]
 # A run with it: a model of the harness says by `acquisition()` how items are chosen.
 # `super().acquisition()` fits the kernel when that is due.
 

@@ -48,6 +48,7 @@ def select_items(
     pending: Sequence[int] = (),
     same_as: Tensor,
     rank: Tensor,
+    allowed: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
 ) -> list[int]:
     """The next ``q`` items, one after the other (greedy), given pending ones.
 
@@ -63,6 +64,9 @@ def select_items(
         pending: Items asked before whose scores are not known yet.
         same_as: Bucket of each item, shape ``N``.
         rank: Order of the items of a bucket, shape ``N``.
+        allowed: From the items left and those chosen so far to the items that may be
+            chosen next, such as those that can still be paid; default all that are
+            left.
     """
     # Looked up by name: isinstance of a protocol takes longer than the gain of all
     # items. A lookahead takes the place of pending points, but only an acquisition that
@@ -74,6 +78,8 @@ def select_items(
         pending = [*before.reshape(-1).long().tolist(), *pending]
 
     def choose(available: Tensor) -> int | None:
+        if allowed is not None:
+            available = allowed(available, chosen)
         candidates = torch.nonzero(available)
         if candidates.shape[0] == 0:
             return None
@@ -86,10 +92,10 @@ def select_items(
             values = values.to(candidates.device)
         return best_candidate(values, candidates.squeeze(-1), same_as, rank)
 
+    chosen: list[int] = []
     if q == 1 and not pending:
         item = choose(available)
         return [] if item is None else [item]
-    chosen: list[int] = []
     left = available.clone()
     if lookahead is not None:
         with lookahead() as add:

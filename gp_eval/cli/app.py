@@ -22,6 +22,7 @@ from gp_eval.cli.options import (
     DuplicateModels,
     DuplicatesOption,
     Json,
+    Level,
     Missing,
     MissingOption,
     Model,
@@ -31,8 +32,10 @@ from gp_eval.cli.options import (
     Score,
     Seed,
     Stable,
+    Until,
     Width,
     Window,
+    decision_rule,
     option,
     stopping_rule,
 )
@@ -184,6 +187,9 @@ def simulate(
     pool: Annotated[
         Pool, option("pool", "How errors of targets are averaged in the table.")
     ] = Pool.squared,
+    until: Until = None,
+    level: Level = None,
+    window: Window = 30,
     figures: Annotated[
         bool, option("figures", "Draw figures.", "--figures/--no-figures")
     ] = True,
@@ -217,6 +223,8 @@ def simulate(
         output=output,
         jobs=jobs,
         pool=pool.value,
+        decision=decision_rule(until, level=level, window=window),
+        window=window,
         figures=figures,
         as_json=json,
     )

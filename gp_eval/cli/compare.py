@@ -15,9 +15,9 @@ from gp_eval.cli.standing import note_untrained
 from gp_eval.comparison import Comparison, Difference, compare, independent_variance
 from gp_eval.data.validation import some
 from gp_eval.errors import DataError, GpEvalError, StateMismatchError
-from gp_eval.loop import Result
 from gp_eval.report.comparison import plot_comparison
 from gp_eval.report.curves import check_picture
+from gp_eval.result import Result
 from gp_eval.session import Session, open_session
 
 __all__ = ["compare_runs"]

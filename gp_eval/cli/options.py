@@ -8,18 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
+from gp_eval.decision import Decision
 from gp_eval.stopping import StoppingRule
 
 __all__ = [
+    "CostAware",
+    "Costs",
     "DuplicateModels",
     "DuplicatesOption",
     "Form",
     "GroupBy",
     "Json",
+    "Level",
+    "MaxCost",
     "MaxItems",
     "Missing",
     "MissingOption",
     "Model",
+    "OwnWidth",
     "Paper",
     "Pool",
     "Regime",
@@ -28,8 +34,10 @@ __all__ = [
     "Seed",
     "Stable",
     "Strict",
+    "Until",
     "Width",
     "Window",
+    "decision_rule",
     "option",
     "stopping_rule",
 ]
@@ -120,7 +128,10 @@ GroupBy = Annotated[
 ]
 Strict = Annotated[
     bool,
-    option("strict", "Exit with 3 if the budget was spent before the wanted width."),
+    option(
+        "strict",
+        "Exit with 3 if a budget was spent before the wanted width, or the decision.",
+    ),
 ]
 Model = Annotated[str, option("model", "Model that estimates the score.")]
 Width = Annotated[
@@ -130,8 +141,41 @@ Stable = Annotated[
     float, option("stable", "... and this range of the last estimates.", min=0)
 ]
 Window = Annotated[int, option("window", "Number of last estimates looked at.", min=1)]
+OwnWidth = Annotated[
+    float | None,
+    option(
+        "width",
+        "Stop below this full width of the 95 % interval. [default: 0.03, with --until "
+        "none]",
+        min=0,
+    ),
+]
 MaxItems = Annotated[
     int | None, option("max-items", "Budget of evaluated items.", min=1)
+]
+Costs = Annotated[
+    Path | None,
+    option("costs", "CSV file of item,cost: what each item costs, in any unit."),
+]
+MaxCost = Annotated[
+    float | None, option("max-cost", "Budget of what evaluated items cost.", min=0)
+]
+CostAware = Annotated[
+    bool | None,
+    option(
+        "cost-aware",
+        "Select by information per cost. [default: with --costs, if the model selects "
+        "by information]",
+        "--cost-aware/--no-cost-aware",
+    ),
+]
+Until = Annotated[
+    str | None,
+    option("until", "Stop once this is decided: 'score>=0.70' (or <=, >, <), quoted."),
+]
+Level = Annotated[
+    float | None,
+    option("level", "Posterior probability that decides --until. [default: 0.95]"),
 ]
 Seed = Annotated[int, option("seed", "Fixes every random choice.")]
 MissingOption = Annotated[
@@ -143,12 +187,52 @@ DuplicatesOption = Annotated[
 
 
 def stopping_rule(
-    *, width: float, stable: float, window: int, max_items: int | None = None
+    *,
+    width: float | None = None,
+    stable: float | None = None,
+    window: int | None = None,
+    max_items: int | None = None,
+    max_cost: float | None = None,
+    until: str | None = None,
+    level: float | None = None,
 ) -> StoppingRule:
-    """The stopping rule of the flags; a value it refuses is wrong usage."""
+    """The stopping rule of the flags that are given.
+
+    The window is that of the estimates and that of the decision.
+
+    Raises:
+        BadParameter: For a value that the rule refuses: it is wrong usage.
+    """
+    given = {
+        "width": width,
+        "stable": stable,
+        "window": window,
+        "max_items": max_items,
+        "max_cost": max_cost,
+        "until": decision_rule(until, level=level, window=window),
+    }
     try:
-        return StoppingRule(
-            width=width, stable=stable, window=window, max_items=max_items
-        )
+        rule: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        return StoppingRule(**rule)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def decision_rule(
+    until: str | None, *, level: float | None, window: int | None
+) -> Decision | None:
+    """The decision of the flags, ``None`` without ``--until``.
+
+    Raises:
+        BadParameter: For another form of statement, or a level without one.
+    """
+    if until is None:
+        if level is not None:
+            raise typer.BadParameter("--level: needs --until")
+        return None
+    given = {"level": level, "window": window}
+    try:
+        rule: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        return Decision.parse(until, **rule)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

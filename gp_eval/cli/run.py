@@ -7,16 +7,18 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from gp_eval.cli.options import stopping_rule
 from gp_eval.cli.output import note, print_json
+from gp_eval.cli.run_options import RunOptions, check_same, given
 from gp_eval.cli.sessions import create_session
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
+    details,
     fell_short,
     note_untrained,
     pending_counts,
@@ -25,57 +27,14 @@ from gp_eval.cli.standing import (
 )
 from gp_eval.data import References
 from gp_eval.drivers import Driver, OnError, drive
-from gp_eval.errors import StateMismatchError
-from gp_eval.loop import Result
+from gp_eval.result import Result
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.session.folder import CONFIG
-from gp_eval.stopping import StoppingRule
 
 __all__ = ["RunOptions", "run_driver"]
 
 _INTERRUPTED = 130
 AnySession = Session | MultiTargetSession
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Flags of ``gp-eval run``; ``None`` is the default, or what the session has.
-
-    Args:
-        refs: Table of references.
-        targets: Names of targets.
-        default_target: The name where none is given.
-        model: Model that estimates.
-        width: Of the stopping rule.
-        stable: Of the stopping rule.
-        window: Of the stopping rule.
-        max_items: Of the stopping rule.
-        seed: Of the session.
-        exclude: Reference models to leave out.
-        batch: Items at once.
-        on_error: Policy for failures.
-        tries: How often an item is tried.
-        accept_changes: Go on with other settings of the tool.
-        as_json: Lines of JSON on stdout.
-        strict: Exit code 3 for a budget that was too small.
-    """
-
-    refs: Path | None
-    targets: list[str]
-    default_target: str | None
-    model: str | None
-    width: float | None
-    stable: float | None
-    window: int | None
-    max_items: int | None
-    seed: int | None
-    exclude: list[str]
-    batch: int
-    on_error: str
-    tries: int | None
-    accept_changes: bool
-    as_json: bool
-    strict: bool
 
 
 def run_driver(run: Path, driver: Driver, options: RunOptions) -> None:
@@ -139,7 +98,7 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
     references = None if options.refs is None else _references(options)
     if (run / CONFIG).exists():
         with open_session(run, references=references) as session:
-            _check_same(session, options)
+            check_same(session, options)
             yield session
         return
     if references is None:
@@ -152,8 +111,10 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
         references,
         targets,
         model=options.model,
-        stop=_rule(options),
+        stop=stopping_rule(**given(options), until=options.until, level=options.level),
         seed=options.seed or 0,
+        costs=options.costs,
+        cost_aware=options.cost_aware,
     ) as created:
         yield created
 
@@ -162,46 +123,6 @@ def _references(options: RunOptions) -> References:
     assert options.refs is not None
     references = References.read(options.refs)
     return references.without(options.exclude) if options.exclude else references
-
-
-def _given(options: RunOptions) -> dict[str, Any]:
-    """Parts of the stopping rule that are given."""
-    names = ("width", "stable", "window", "max_items")
-    given = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _rule(options: RunOptions) -> StoppingRule:
-    try:
-        return StoppingRule(**_given(options))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
-def _check_same(session: AnySession, options: RunOptions) -> None:
-    """Flags of a line that goes on must be those of the line that began."""
-    config = session.config
-    now = {f"--{k.replace('_', '-')}": v for k, v in _given(options).items()}
-    before = {
-        f"--{k.replace('_', '-')}": getattr(config.stop, k) for k in _given(options)
-    }
-    for flag, value, known in (
-        ("--model", options.model, config.model),
-        ("--seed", options.seed, config.seed),
-        ("--target", options.targets or None, session.targets),
-    ):
-        if value is not None:
-            now[flag], before[flag] = value, known
-    differing = [
-        f"{flag}: was {before[flag]!r}, is {value!r}"
-        for flag, value in now.items()
-        if value != before[flag]
-    ]
-    if differing:
-        raise StateMismatchError(
-            f"{str(session.path)!r} was started with other flags: "
-            + "; ".join(differing)
-        )
 
 
 # Reporting
@@ -232,8 +153,15 @@ class _Reporter:
             note(f"{_line(result)}{why}")
             if self._as_json:
                 name = result.target
-                now = record(result, pending=waiting[name], skipped=skipped[name])
+                now = record(
+                    result,
+                    self._session.config.stop,
+                    pending=waiting[name],
+                    skipped=skipped[name],
+                )
                 print_json({"event": event, **now})
+        for line in details(self._session):
+            note(line)
         note_untrained(self._session)
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")

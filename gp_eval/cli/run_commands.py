@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from gp_eval.cli.options import Json, Run, Strict, option
+from gp_eval.cli.options import (
+    CostAware,
+    Costs,
+    Json,
+    Level,
+    MaxCost,
+    MaxItems,
+    OwnWidth,
+    Run,
+    Strict,
+    Until,
+    option,
+)
 
 __all__ = ["run_app"]
 
@@ -34,10 +46,6 @@ Targets = Annotated[
 Model = Annotated[
     str | None, option("model", "Model that estimates the score. [default: bayesame]")
 ]
-Width = Annotated[
-    float | None,
-    option("width", "Full width of the 95 % interval. [default: 0.03]", min=0),
-]
 Stable = Annotated[
     float | None,
     option("stable", "Range of the last estimates. [default: 0.005]", min=0),
@@ -45,9 +53,6 @@ Stable = Annotated[
 Window = Annotated[
     int | None,
     option("window", "Number of last estimates looked at. [default: 30]", min=1),
-]
-MaxItems = Annotated[
-    int | None, option("max-items", "Budget of evaluated items.", min=1)
 ]
 Seed = Annotated[int | None, option("seed", "Fixes every random choice. [default: 0]")]
 Exclude = Annotated[
@@ -86,10 +91,15 @@ def run_lm_eval(
     refs: Refs = None,
     target: Target = None,
     model: Model = None,
-    width: Width = None,
+    width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
     max_items: MaxItems = None,
+    costs: Costs = None,
+    max_cost: MaxCost = None,
+    cost_aware: CostAware = None,
+    until: Until = None,
+    level: Level = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -124,6 +134,11 @@ def run_lm_eval(
             stable=stable,
             window=window,
             max_items=max_items,
+            costs=costs,
+            max_cost=max_cost,
+            cost_aware=cost_aware,
+            until=until,
+            level=level,
             seed=seed,
             exclude=exclude or [],
             batch=batch,
@@ -143,10 +158,15 @@ def run_inspect(
     refs: Refs = None,
     target: Target = None,
     model: Model = None,
-    width: Width = None,
+    width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
     max_items: MaxItems = None,
+    costs: Costs = None,
+    max_cost: MaxCost = None,
+    cost_aware: CostAware = None,
+    until: Until = None,
+    level: Level = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -186,6 +206,11 @@ def run_inspect(
             stable=stable,
             window=window,
             max_items=max_items,
+            costs=costs,
+            max_cost=max_cost,
+            cost_aware=cost_aware,
+            until=until,
+            level=level,
             seed=seed,
             exclude=exclude or [],
             batch=batch,
@@ -211,10 +236,15 @@ def run_command(
     refs: Refs = None,
     target: Targets = None,
     model: Model = None,
-    width: Width = None,
+    width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
     max_items: MaxItems = None,
+    costs: Costs = None,
+    max_cost: MaxCost = None,
+    cost_aware: CostAware = None,
+    until: Until = None,
+    level: Level = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -244,6 +274,11 @@ def run_command(
             stable=stable,
             window=window,
             max_items=max_items,
+            costs=costs,
+            max_cost=max_cost,
+            cost_aware=cost_aware,
+            until=until,
+            level=level,
             seed=seed,
             exclude=exclude or [],
             batch=batch,

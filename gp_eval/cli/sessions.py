@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_eval.cli.costs import read_costs
 from gp_eval.cli.forms import print_asked
 from gp_eval.cli.group_table import print_groups, sections_by
 from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
@@ -13,6 +14,7 @@ from gp_eval.cli.output import note, print_json, print_table, training_progress
 from gp_eval.cli.planned import planned
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
+    details,
     fell_short,
     note_untrained,
     pending_counts,
@@ -21,8 +23,8 @@ from gp_eval.cli.standing import (
 )
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
-from gp_eval.loop import Result
 from gp_eval.models.registry import takes_targets
+from gp_eval.result import Result
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
 
@@ -46,6 +48,8 @@ def start_session(
     weights: Path | None,
     metadata: tuple[Path, str] | None,
     stop: StoppingRule,
+    costs: Path | None,
+    cost_aware: bool | None,
     seed: int,
     exclude: Sequence[str],
     macro: bool,
@@ -73,7 +77,15 @@ def start_session(
     elif metadata is not None:
         options["weights"] = metadata_weights(*metadata, references)
     with create_session(
-        run, references, targets, model=model, options=options, stop=stop, seed=seed
+        run,
+        references,
+        targets,
+        model=model,
+        options=options,
+        stop=stop,
+        seed=seed,
+        costs=costs,
+        cost_aware=cost_aware,
     ):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
@@ -90,6 +102,8 @@ def create_session(
     options: Mapping[str, Any] | None = None,
     stop: StoppingRule,
     seed: int,
+    costs: Path | None = None,
+    cost_aware: bool | None = None,
 ) -> AnySession:
     """A session of one target, unless there are several or the model is of several."""
     if model is None:
@@ -104,6 +118,12 @@ def create_session(
             model_options=options,
             stop=stop,
             seed=seed,
+            costs=None if costs is None else read_costs(costs),
+            cost_aware=cost_aware,
+        )
+    if costs is not None or cost_aware:
+        raise ValueError(
+            "costs: several targets have no budget in common; use one session each"
         )
     return MultiTargetSession.create(
         run,
@@ -153,18 +173,21 @@ def show_status(run: Path, *, group_by: str | None, as_json: bool, strict: bool)
         results = session.estimates()
         waiting, skipped = pending_counts(session), skipped_counts(session)
         note_untrained(session)
-        short = strict and fell_short(results, session.config.stop)
+        stop, lines = session.config.stop, details(session)
+        short = strict and fell_short(results, stop)
         by_group = sections_by(group_by, session, results)
     if as_json:
         for result in results:
             name = result.target
-            line = record(result, pending=waiting[name], skipped=skipped[name])
-            print_json(line | by_group[name].model_dump() if by_group else line)
+            now = record(result, stop, pending=waiting[name], skipped=skipped[name])
+            print_json(now | by_group[name].model_dump() if by_group else now)
     else:
         print_table(
             ["target", "estimate", "95 % interval", "width", "n", "pending", "stopped"],
             [_row(result, waiting[result.target]) for result in results],
         )
+        for line in lines:
+            note(line)
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")
         note(

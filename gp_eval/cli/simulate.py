@@ -15,10 +15,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gp_eval.cli.decisions import print_decisions
 from gp_eval.cli.load import load_scores
 from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
+from gp_eval.decision import Decision, check_threshold
 from gp_eval.errors import DataError, GpEvalError
 from gp_eval.experiments.calibration_tables import (
     coverage_table,
@@ -26,6 +28,7 @@ from gp_eval.experiments.calibration_tables import (
     width_table,
 )
 from gp_eval.experiments.cells import Cell, Regime, plan_cells
+from gp_eval.experiments.decisions import DecisionSummary, summarise_decisions
 from gp_eval.experiments.simulate import simulate
 from gp_eval.experiments.store import read_result
 from gp_eval.experiments.summary import Summary, summarise
@@ -57,6 +60,8 @@ def run_simulation(
     output: Path,
     jobs: int | None,
     pool: Pool,
+    decision: Decision | None,
+    window: int,
     figures: bool,
     as_json: bool,
 ) -> None:
@@ -66,6 +71,9 @@ def run_simulation(
 
         check_picture(Path("figure.png"))
     tables = _load(data, score, missing, duplicate_models)
+    if decision is not None:
+        for table in tables.values():
+            check_threshold(decision, table)
     cells = [
         cell
         for name, table in tables.items()
@@ -82,14 +90,25 @@ def run_simulation(
         )
     ]
     refused = _run(cells, tables, output, jobs)
-    summaries = summarise(
+    results = [
         read_result(output / cell.path) for cell in cells if cell.path not in refused
+    ]
+    summaries = summarise(results, window=window)
+    decisions = summarise_decisions(results, decision) if decision else []
+    _report(
+        summaries,
+        decisions,
+        refused,
+        output,
+        pool=pool,
+        as_json=as_json,
+        figures=figures,
     )
-    _report(summaries, refused, output, pool=pool, as_json=as_json, figures=figures)
 
 
 def _report(
     summaries: list[Summary],
+    decisions: list[DecisionSummary],
     refused: dict[Path, str],
     output: Path,
     *,
@@ -99,11 +118,14 @@ def _report(
 ) -> None:
     """Everything that can be shown, and an error for what was refused."""
     if as_json:
-        for summary in summaries:
-            print_json(summary.record())
+        for i, summary in enumerate(summaries):
+            decided = {"decision": decisions[i].record()} if decisions else {}
+            print_json(summary.record() | decided)
     else:
         if summaries:
             _print(summaries, pool)
+        if decisions:
+            print_decisions(decisions)
         note(f"Curves: {output.absolute()}")
     if figures:
         from gp_eval.experiments.calibration_figures import plot_calibration, plot_pit

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from gp_eval.cli.output import note
-from gp_eval.loop import Result
+from gp_eval.report.outcome import cost_sentence, decision_sentence, shortfall
+from gp_eval.result import Result
 from gp_eval.session import MultiTargetSession, Session
 from gp_eval.stopping import StoppingRule
 
 __all__ = [
     "BUDGET_SPENT",
+    "details",
     "fell_short",
     "note_untrained",
     "pending_counts",
@@ -20,7 +22,7 @@ __all__ = [
 ]
 
 BUDGET_SPENT = 3
-"""Exit code where the budget was spent before the wanted width."""
+"""Exit code where a budget was spent before the wanted width or decision."""
 
 AnySession = Session | MultiTargetSession
 
@@ -46,7 +48,9 @@ def _count(targets: Sequence[str], named: Sequence[str]) -> dict[str, int]:
     return counts
 
 
-def record(result: Result, *, pending: int, skipped: int) -> dict[str, Any]:
+def record(
+    result: Result, stop: StoppingRule, *, pending: int, skipped: int
+) -> dict[str, Any]:
     """For ``--json``; keys are stable."""
     return {
         "target": result.target,
@@ -60,15 +64,43 @@ def record(result: Result, *, pending: int, skipped: int) -> dict[str, Any]:
         "skipped": skipped,
         "done": result.stop_reason is not None,
         "stop_reason": result.stop_reason,
+        **_asked_for(result, stop),
     }
 
 
+def _asked_for(result: Result, stop: StoppingRule) -> dict[str, Any]:
+    """Keys that are there where a statement is to be decided, or items cost."""
+    more: dict[str, Any] = {}
+    if stop.until is not None:
+        more |= {
+            "statement": stop.until.statement,
+            "level": stop.until.level,
+            "probability": result.probability,
+            "verdict": result.verdict,
+        }
+    if result.cost is not None:
+        more |= {"cost": result.cost, "max_cost": stop.max_cost}
+    return more
+
+
 def fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
-    """Whether a budget was spent before the wanted width."""
-    return any(
-        result.stop_reason == "max_items" and result.width > stop.width
-        for result in results
-    )
+    """Whether a budget was spent before the wanted width, or the decision."""
+    return any(shortfall(result, stop) is not None for result in results)
+
+
+def details(session: AnySession) -> list[str]:
+    """What is decided and what was spent, a line each."""
+    costs = session.costs if isinstance(session, Session) else None
+    stop = session.config.stop
+    return [
+        f"{result.target}: {sentence}"
+        for result in session.estimates()
+        for sentence in (
+            decision_sentence(result, stop),
+            cost_sentence(result, stop, costs),
+        )
+        if sentence is not None
+    ]
 
 
 def note_untrained(session: AnySession) -> None:

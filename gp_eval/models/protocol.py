@@ -11,7 +11,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
-from gp_eval.intervals import half_width
+from gp_eval.intervals import half_width, probability_below
 
 __all__ = [
     "Hyperparameters",
@@ -76,6 +76,20 @@ class Performance:
         one = torch.ones_like(self.mean)
         ratio = half_width(one, self.dof) / half_width(one)
         return torch.outer(ratio, ratio) * self.covariance
+
+    def of(self, target: int) -> Performance:
+        """The belief about one of several targets."""
+        dof = self.dof
+        if dof is not None and dof.ndim:
+            dof = dof[target]
+        return Performance(self.mean[target], self.variance[target], dof=dof)
+
+    def probability_above(self, threshold: Tensor | float) -> Tensor:
+        """Probability that ``R`` exceeds a threshold, by the belief of the interval.
+
+        Where the variance is 0 it is 1 or 0, and NaN at the threshold itself.
+        """
+        return probability_below((self.mean - threshold) / self.std, self.dof)
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import numpy as np
 from gp_eval.planning.bootstrap import estimate, resampled, wilson
 from gp_eval.planning.content import Forecast, Quantiles
 from gp_eval.planning.recommend import acceptable
-from gp_eval.planning.stops import find_stops
+from gp_eval.planning.stops import find_stops, wanted_width
 from gp_eval.planning.tasks import Done
 from gp_eval.stopping import StoppingRule
 
@@ -38,7 +38,7 @@ def forecast(
     return Forecast(
         model=results[0].task.model,
         regime=results[0].task.fold.regime,
-        width=stop.width,
+        width=wanted_width(stop),
         items=estimate(runs.items, weights),
         spread=Quantiles(q10=q10, q50=q50, q90=q90),
         narrow=float(runs.narrow.mean()),

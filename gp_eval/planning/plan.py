@@ -16,6 +16,7 @@ from gp_eval.planning.forecast import forecast
 from gp_eval.planning.recommend import FACTORS, recommend
 from gp_eval.planning.reference_curve import reference_curve
 from gp_eval.planning.settings import PlanSettings
+from gp_eval.planning.stops import wanted_width
 from gp_eval.planning.tasks import Done, run_tasks
 from gp_eval.planning.work import Outlook, Work, prepare
 from gp_eval.stopping import StoppingRule
@@ -66,7 +67,7 @@ def make_plan(
         fingerprint=references.fingerprint,
         n_items=len(references.items),
         n_references=len(references.models),
-        width=stop.width,
+        width=wanted_width(stop),
         stable=stop.stable,
         window=stop.window,
         gap=settings.gap,
@@ -124,8 +125,8 @@ def _forecasts(
     return [
         forecast(
             [done for done in whole if done.task.fold.regime == regime],
-            replace(stop, width=factor * stop.width),
-            asked=stop.width,
+            replace(stop, width=factor * wanted_width(stop)),
+            asked=wanted_width(stop),
             seed=seed,
         )
         for regime in regimes

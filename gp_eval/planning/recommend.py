@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gp_eval.planning.content import Forecast, Recommendation
+from gp_eval.planning.stops import wanted_width
 from gp_eval.stopping import StoppingRule
 
 __all__ = [
@@ -110,7 +111,7 @@ def _recommendation(
     else:
         reason = (
             f"no model is acceptable (coverage at least {LEAST_COVERAGE:.0%}, error at "
-            f"most {ERROR_SHARE * stop.width:.4f}, {LEAST_STOPPED:.0%} of runs stop); "
+            f"most {ERROR_SHARE * wanted_width(stop):.4f}, {LEAST_STOPPED:.0%} of runs stop); "
             f"this one has the highest coverage: {found}"
         )
         if stopped < LEAST_STOPPED:

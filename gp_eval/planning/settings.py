@@ -68,6 +68,8 @@ class PlanSettings:
                 raise ValueError(
                     f"models: {model!r} is about several targets; a plan is about one"
                 )
+        if self.stop.width is None:
+            raise ValueError("stop: a plan is about a width, got a rule without one")
         for name in ("targets", "n_max", "more", "jobs"):
             value = getattr(self, name)
             if value is not None and value < 1:

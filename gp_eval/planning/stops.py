@@ -14,7 +14,7 @@ from gp_eval.models.protocol import Performance
 from gp_eval.planning.tasks import Done
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["Stops", "find_stops", "squared_errors"]
+__all__ = ["Stops", "find_stops", "squared_errors", "wanted_width"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,13 @@ class Stops:
     projected: np.ndarray
 
 
+def wanted_width(stop: StoppingRule) -> float:
+    """The width of a rule that has one; a plan checks that."""
+    if stop.width is None:
+        raise ValueError("stop: a plan is about a width, got a rule without one")
+    return stop.width
+
+
 def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
     """Apply a stopping rule, without its budget, to stored curves."""
     curves = [done.curves for done in results if done.curves is not None]
@@ -51,7 +58,7 @@ def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
     variance = torch.cat([c.variance for c in curves]).clamp_min(0.0)
     widths = Performance(mean, variance).width()
     n, stopped = first_stop(
-        mean, widths, width=stop.width, stable=stop.stable, window=stop.window
+        mean, widths, width=wanted_width(stop), stable=stop.stable, window=stop.window
     )
     place = (n - 1).unsqueeze(-1)
     truth = torch.cat([done.truth for done in results])
@@ -67,9 +74,9 @@ def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
         # At n = N both sides are 0 up to the rounding of a sum.
         covered=(errors.abs() <= half + 1e-12).double().numpy(),
         stopped=stopped.numpy(),
-        narrow=_narrow_from(widths, n, stop.width).double().numpy(),
+        narrow=_narrow_from(widths, n, wanted_width(stop)).double().numpy(),
         projected=torch.where(
-            stopped, n, _projected(n, last, n_items, stop.width)
+            stopped, n, _projected(n, last, n_items, wanted_width(stop))
         ).numpy(),
     )
 

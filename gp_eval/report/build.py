@@ -7,7 +7,6 @@ from typing import Any
 
 from gp_eval.comparison import compare
 from gp_eval.data import Groups, References
-from gp_eval.loop import Result
 from gp_eval.models import SupportsRefit
 from gp_eval.report.content import (
     Curves,
@@ -24,9 +23,12 @@ from gp_eval.report.content import (
 from gp_eval.report.group_content import GroupSection
 from gp_eval.report.groups import group_sections
 from gp_eval.report.items import ItemBelief, largest
+from gp_eval.report.outcome import cost_sentence, decision_sentence
 from gp_eval.report.sentences import covers, kind, stop_sentence, warnings
+from gp_eval.result import Result
 from gp_eval.session import MultiTargetSession, Session
 from gp_eval.session.journal import now
+from gp_eval.stopping import StoppingRule
 
 __all__ = ["build_report"]
 
@@ -100,6 +102,15 @@ def _target(
         stop_reason=result.stop_reason,
         stopped_at=result.stopped_at,
         stop=stop_sentence(result, session.config.stop),
+        verdict=result.verdict,
+        probability=result.probability,
+        decision=decision_sentence(result, session.config.stop),
+        cost=result.cost,
+        spending=cost_sentence(
+            result,
+            session.config.stop,
+            session.costs if isinstance(session, Session) else None,
+        ),
         rank=1 + sum(score > result.mean for score in known),
         rank_best=1 + sum(score > result.high for score in known),
         rank_worst=1 + sum(score > result.low for score in known),
@@ -188,6 +199,18 @@ def _compare(session: Session | MultiTargetSession) -> Ranking:
     )
 
 
+def _stop_settings(stop: StoppingRule) -> StopSettings:
+    return StopSettings(
+        width=stop.width,
+        stable=stop.stable,
+        window=stop.window,
+        max_items=stop.max_items,
+        max_cost=stop.max_cost,
+        until=None if stop.until is None else stop.until.statement,
+        level=None if stop.until is None else stop.until.level,
+    )
+
+
 def _provenance(
     session: Session | MultiTargetSession, results: Sequence[Result]
 ) -> Provenance:
@@ -203,12 +226,7 @@ def _provenance(
         kernel=None if kernel is None else kernel.description,
         hyperparameters=None if last is None else updates[last],
         hyperparameters_at=last,
-        stop=StopSettings(
-            width=config.stop.width,
-            stable=config.stop.stable,
-            window=config.stop.window,
-            max_items=config.stop.max_items,
-        ),
+        stop=_stop_settings(config.stop),
         seed=config.seed,
         n_items=len(references.items),
         n_references=len(references.models),

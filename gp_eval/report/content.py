@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from gp_eval.loop import StopReason
 from gp_eval.models.protocol import Hyperparameters
 from gp_eval.report.group_content import Content, GroupScore, GroupSection, MeanScore
+from gp_eval.result import StopReason
 
 __all__ = [
     "Curves",
@@ -88,9 +88,14 @@ class Standing(Content):
         n: Evaluated items.
         N: Items of the benchmark.
         done: Whether the run has stopped.
-        stop_reason: ``"converged"``, ``"max_items"``, ``"complete"`` or ``None``.
+        stop_reason: Why, see :class:`~gp_eval.Result`, or ``None``.
         stopped_at: ``n`` at which it stopped; later scores count as well.
         stop: The state of the run in one sentence.
+        verdict: Whether the statement of the rule holds; ``None`` if undecided.
+        probability: Its posterior probability; ``None`` if unknown.
+        decision: That in a sentence; ``None`` without a statement.
+        cost: What was spent, in the unit of the costs; ``None`` without costs.
+        spending: That in a sentence.
         rank: Place among the references, ``1 +`` how many are better than the estimate.
         rank_best: The same for the upper end of the interval.
         rank_worst: The same for the lower end.
@@ -111,6 +116,11 @@ class Standing(Content):
     stop_reason: StopReason | None
     stopped_at: int | None
     stop: str
+    verdict: bool | None
+    probability: float | None
+    decision: str | None
+    cost: float | None
+    spending: str | None
     rank: int
     rank_best: int
     rank_worst: int
@@ -191,12 +201,18 @@ class Ranking(Content):
 
 
 class StopSettings(Content):
-    """The stopping rule; see :class:`~gp_eval.StoppingRule`."""
+    """The stopping rule, with the statement and level of its decision.
 
-    width: float
+    See :class:`~gp_eval.StoppingRule` and :class:`~gp_eval.Decision`.
+    """
+
+    width: float | None
     stable: float
     window: int
     max_items: int | None
+    max_cost: float | None
+    until: str | None
+    level: float | None
 
 
 class Provenance(Content):

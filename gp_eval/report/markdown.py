@@ -81,6 +81,7 @@ def _target(target: TargetReport, n_references: int) -> list[str]:
         + f"from {target.n} of {target.N} items.",
         target.covers,
         target.stop,
+        *(_text(s) for s in (target.decision, target.spending) if s is not None),
         f"Beside the references: {rank(target, n_references)}.",
         *(f"> {warning}" for warning in target.warnings),
         f"### Score by group{by}",

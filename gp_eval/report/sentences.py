@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gp_eval.data import References
 from gp_eval.data.groups import is_macro
-from gp_eval.loop import Result
+from gp_eval.report.outcome import shortfall
+from gp_eval.result import Result
 from gp_eval.stopping import StoppingRule
 
 __all__ = [
@@ -67,16 +68,38 @@ def stop_sentence(result: Result, stop: StoppingRule) -> str:
             f"{at}the interval was at most {stop.width:g} wide and the last "
             f"{stop.window} estimates lay within {stop.stable:g}.{late}"
         )
+    if result.stop_reason == "decided":
+        return f"{at}the statement was decided.{late}"
     if result.stop_reason == "max_items":
         return f"{at}the budget was spent.{late}"
+    if result.stop_reason == "budget":
+        return (
+            f"{at}what was left of the budget of {stop.max_cost:g} did not pay for "
+            f"another one.{late}"
+        )
     if result.stop_reason == "complete":
         rest = "" if result.n == result.N else " that could be"
         return f"{at}all{rest} were evaluated."
     return (
         f"Not stopped: {result.n} of {result.N} items evaluated so far; the rule "
-        f"wants a width of at most {stop.width:g} and the last {stop.window} estimates "
-        f"within {stop.stable:g}."
+        f"wants {_rule(stop)}."
     )
+
+
+def _rule(stop: StoppingRule) -> str:
+    """What the rule wants, budgets left out."""
+    wanted = []
+    if stop.until is not None:
+        wanted.append(
+            f"{stop.until.statement} decided, with a probability above "
+            f"{stop.until.level:g} after each of the last {stop.until.window} items"
+        )
+    if stop.width is not None:
+        wanted.append(
+            f"a width of at most {stop.width:g} and the last {stop.window} estimates "
+            f"within {stop.stable:g}"
+        )
+    return ", or ".join(wanted)
 
 
 def warnings(
@@ -109,11 +132,8 @@ def warnings(
         )
     if result.stop_reason is None:
         found.append("The run has not stopped: the number is preliminary.")
-    if result.stop_reason == "max_items" and result.width > stop.width:
-        found.append(
-            f"The budget was spent before the wanted width of {stop.width:g} was "
-            "reached."
-        )
+    if (why := shortfall(result, stop)) is not None:
+        found.append(f"The budget was spent before {why}.")
     if n_skipped:
         found.append(
             f"{counted(n_skipped)} skipped because the evaluation failed. That "

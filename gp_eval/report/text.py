@@ -70,12 +70,19 @@ def facts(report: Report) -> list[tuple[str, str]]:
     """Settings and provenance, a name and a value each."""
     made = report.provenance
     stop = made.stop
-    rule = (
-        f"width at most {stop.width:g}, last {stop.window} estimates within "
-        f"{stop.stable:g}"
-    )
+    parts = []
+    if stop.until is not None:
+        parts.append(f"{stop.until} decided with probability above {stop.level:g}")
+    if stop.width is not None:
+        parts.append(
+            f"width at most {stop.width:g}, last {stop.window} estimates within "
+            f"{stop.stable:g}"
+        )
+    rule = " or ".join(parts)
     if stop.max_items is not None:
         rule += f", at most {stop.max_items} items"
+    if stop.max_cost is not None:
+        rule += f", at most {stop.max_cost:g} spent"
     rows = [
         ("model", made.model),
         ("options", _options(made.model_options)),

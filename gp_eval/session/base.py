@@ -8,9 +8,9 @@ from typing import Generic, Self, TypeVar
 
 from gp_eval.data.validation import some
 from gp_eval.errors import ScoreError, StateMismatchError
-from gp_eval.loop import Result
 from gp_eval.models import SupportsRefit
 from gp_eval.models.protocol import SupportsScoreCheck
+from gp_eval.result import Result
 from gp_eval.session.checks import as_score
 from gp_eval.session.config import BaseConfig
 from gp_eval.session.driven import Loop

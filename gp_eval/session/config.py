@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -11,8 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gp_eval._files import atomic_write
+from gp_eval.costs import ItemCosts
 from gp_eval.data import References
-from gp_eval.errors import StateMismatchError
+from gp_eval.errors import DataError, StateMismatchError
 from gp_eval.models.protocol import Hyperparameters
 from gp_eval.session.checks import json_options
 from gp_eval.session.journal import now
@@ -20,6 +21,7 @@ from gp_eval.stopping import StoppingRule
 
 __all__ = [
     "BaseConfig",
+    "CostRecord",
     "KernelRecord",
     "MultiTargetConfig",
     "SessionConfig",
@@ -89,6 +91,41 @@ class BaseConfig(BaseModel):
             ) from error
 
 
+class CostRecord(BaseModel):
+    """What items cost, in the order of the session's items, sealed by a fingerprint."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    values: list[float]
+    fingerprint: str
+    cost_aware: bool
+
+    @classmethod
+    def of(cls, costs: ItemCosts, *, cost_aware: bool) -> CostRecord:
+        """The record of these costs."""
+        return cls(
+            values=costs.values.tolist(),
+            fingerprint=costs.fingerprint,
+            cost_aware=cost_aware,
+        )
+
+    def read(self, items: Sequence[str]) -> ItemCosts:
+        """The costs.
+
+        Raises:
+            StateMismatchError: If they are not those of the start.
+        """
+        try:
+            costs = ItemCosts(self.values, items)
+        except DataError as error:
+            raise StateMismatchError(f"session.json is damaged: {error}") from error
+        if costs.fingerprint != self.fingerprint:
+            raise StateMismatchError(
+                "session.json was changed: the fingerprint of its costs is another"
+            )
+        return costs
+
+
 class SessionConfig(BaseConfig):
     """Settings of a session of one target."""
 
@@ -96,6 +133,7 @@ class SessionConfig(BaseConfig):
 
     target: str
     covar_module: KernelRecord | None
+    costs: CostRecord | None = None
 
 
 class MultiTargetConfig(BaseConfig):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gp_eval.loop import Result, StopReason
+from gp_eval.result import Result, StopReason
 
 __all__ = ["Loop"]
 

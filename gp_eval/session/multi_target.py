@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from gp_eval.data import References
 from gp_eval.errors import ScoreError
-from gp_eval.loop import StopReason
 from gp_eval.models import make_model
 from gp_eval.models.protocol import MultiTargetModel, Performance
 from gp_eval.models.registry import takes_seed
 from gp_eval.multi_target_loop import MultiTargetLoop
+from gp_eval.result import StopReason
 from gp_eval.session.base import BaseSession, Pair
 from gp_eval.session.checks import check_targets
 from gp_eval.session.config import MultiTargetConfig, common_settings
@@ -78,7 +78,7 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
             model: A registered model of several targets.
             model_options: Options of that model; JSON values only. Its ``seed``, if it
                 takes one, is that of the session unless it is given here.
-            stop: When to stop, each target by itself; default
+            stop: When to stop, each target by itself and without ``max_cost``; default
                 that of :class:`~gp_eval.StoppingRule`.
             seed: Fixes every random choice of the session.
             progress: Told of every step while the model is trained.
@@ -111,6 +111,7 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         )
         # Everything that can be wrong with the arguments shows before a file is made.
         made = _make_model(config, references, progress)
+        MultiTargetLoop(made, references, stop=config.stop)
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
             return cls(folder, made)

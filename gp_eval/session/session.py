@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gpytorch.kernels import Kernel
 
+from gp_eval.costs import ItemCosts
 from gp_eval.data import References
-from gp_eval.loop import EvaluationLoop, Result, StopReason
+from gp_eval.loop import EvaluationLoop
 from gp_eval.models import PerformanceModel, make_model
+from gp_eval.result import Result, StopReason
 from gp_eval.session.base import BaseSession
 from gp_eval.session.checks import check_targets
-from gp_eval.session.config import SessionConfig, common_settings
+from gp_eval.session.config import CostRecord, SessionConfig, common_settings
 from gp_eval.session.folder import SessionFolder, check_unused
 from gp_eval.session.kernel import describe_kernel, restore_kernel
+from gp_eval.session.one_target import OneTarget
 from gp_eval.session.targets import check_takes_targets
 from gp_eval.stopping import StoppingRule
 
@@ -47,11 +50,7 @@ class Session(BaseSession[SessionConfig]):
         super().__init__(
             folder,
             model=model,
-            loop=_OneTarget(
-                EvaluationLoop(
-                    model, folder.references, stop=config.stop, seed=config.seed
-                )
-            ),
+            loop=OneTarget(_make_loop(config, folder.references, model)),
             targets=[config.target],
             named=False,
         )
@@ -70,6 +69,8 @@ class Session(BaseSession[SessionConfig]):
         covar_module: Kernel | None = None,
         stop: StoppingRule | None = None,
         seed: int = 0,
+        costs: Mapping[str, float] | None = None,
+        cost_aware: bool | None = None,
     ) -> Session:
         """Start a session in a new or empty folder and hold it open for writing.
 
@@ -83,12 +84,18 @@ class Session(BaseSession[SessionConfig]):
                 that take one. It is copied, and must be passed to :meth:`open` again.
             stop: When to stop; default that of :class:`~gp_eval.StoppingRule`.
             seed: Fixes every random choice of the session.
+            costs: What each item costs, by id, in any unit; kept in the folder. With
+                ``max_cost`` in ``stop`` the run asks for no item that costs more than
+                is left, pending ones included.
+            cost_aware: Select by information per cost; default where there are costs
+                and the model selects by information.
 
         Raises:
             StateMismatchError: If the folder holds a session already.
             SessionLockedError: If another process is creating it.
-            DataError: If the target has no name or is among the references.
-            ValueError: If the model or its options cannot be used.
+            DataError: If the target has no name or is among the references, or an item
+                has no cost that is a finite number >= 0.
+            ValueError: If the model, its options or the stopping rule cannot be used.
         """
         path = Path(path).resolve()
         check_targets("target", [target], references)
@@ -112,6 +119,13 @@ class Session(BaseSession[SessionConfig]):
         )
         # Everything that can be wrong with the arguments shows before a file is made.
         made = _make_model(config, references, kernel)
+        known = None if costs is None else ItemCosts.of_items(costs, references.items)
+        trial = EvaluationLoop(
+            made, references, stop=config.stop, costs=known, cost_aware=cost_aware
+        )
+        if known is not None and trial.spending is not None:
+            record = CostRecord.of(known, cost_aware=trial.spending.cost_aware)
+            config = config.model_copy(update={"costs": record})
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
             return cls(folder, made)
@@ -215,44 +229,25 @@ class Session(BaseSession[SessionConfig]):
         """Estimate, 95 % interval, and what it rests on."""
         return self.estimates()[0]
 
-
-class _OneTarget:
-    """The loop of one target, driven as if it were of several."""
-
-    def __init__(self, loop: EvaluationLoop) -> None:
-        self._loop = loop
-        self.scores = [loop.scores]
-
     @property
-    def done(self) -> bool:
-        return self._loop.done
+    def costs(self) -> ItemCosts | None:
+        """What items cost, if the session was given costs."""
+        record = self.config.costs
+        return None if record is None else record.read(self.config.items)
 
-    @property
-    def pending(self) -> dict[tuple[int, int], None]:
-        return {(0, item): None for item in self._loop.pending}
 
-    @property
-    def stop_reasons(self) -> list[StopReason | None]:
-        return [self._loop.stop_reason]
-
-    @property
-    def skipped(self) -> dict[tuple[int, int], None]:
-        return {(0, item): None for item in self._loop.skipped}
-
-    def skip(self, target: int, item: int) -> None:
-        self._loop.skip(item)
-
-    def ask(self, q: int = 1) -> list[tuple[int, int]]:
-        return [(0, item) for item in self._loop.ask(q)]
-
-    def reserve(self, target: int, item: int) -> None:
-        self._loop.reserve(item)
-
-    def tell(self, target: int, item: int, score: float) -> None:
-        self._loop.tell(item, score)
-
-    def results(self, targets: Sequence[str], items: Sequence[str]) -> list[Result]:
-        return [self._loop.result(targets[0], tuple(items))]
+def _make_loop(
+    config: SessionConfig, references: References, model: PerformanceModel
+) -> EvaluationLoop:
+    record = config.costs
+    return EvaluationLoop(
+        model,
+        references,
+        stop=config.stop,
+        seed=config.seed,
+        costs=None if record is None else record.read(config.items),
+        cost_aware=None if record is None else record.cost_aware,
+    )
 
 
 def _make_model(

@@ -19,9 +19,9 @@ from gp_eval.report.write import write_report
 
 KEYS = {
     "target": "target estimate low high width kind covers n N done stop_reason "
-    "stopped_at stop rank rank_best rank_worst warnings curves groups groups_note "
-    "group_by ungrouped macro micro stops_on surprises surprises_note surprise_rms "
-    "evaluated pending skipped",
+    "stopped_at stop verdict probability decision cost spending rank rank_best "
+    "rank_worst warnings curves groups groups_note group_by ungrouped macro micro "
+    "stops_on surprises surprises_note surprise_rms evaluated pending skipped",
     "group": "group n N share estimate low high references_mean",
     "item": "item group score references_mean predicted predicted_std surprise",
     "report": "format level targets comparison references provenance",

@@ -759,6 +759,8 @@ def test_the_settings_are_readable_and_name_the_versions(run: Path) -> None:
         "stable": 1e-9,
         "window": 5,
         "max_items": None,
+        "max_cost": None,
+        "until": None,
     }
     assert settings["versions"]["torch"] == torch.__version__
     assert set(settings["versions"]) > {"gp-eval", "gpytorch", "botorch"}
