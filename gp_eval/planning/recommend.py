@@ -111,7 +111,8 @@ def _recommendation(
     else:
         reason = (
             f"no model is acceptable (coverage at least {LEAST_COVERAGE:.0%}, error at "
-            f"most {ERROR_SHARE * wanted_width(stop):.4f}, {LEAST_STOPPED:.0%} of runs stop); "
+            f"most {ERROR_SHARE * wanted_width(stop):.4f}, {LEAST_STOPPED:.0%} of runs "
+            "stop); "
             f"this one has the highest coverage: {found}"
         )
         if stopped < LEAST_STOPPED:
