@@ -43,9 +43,9 @@ class PopulationKernel(Kernel):
 
     where ``S`` is the sample covariance of the standardised reference scores: what
     usually goes together. The squared exponentials say that items alike to the
-    references are alike to the target; the rest is what is not known of its mean over the level
-    :math:`\ell` of items. The prior of its ability is vague, so that it may be far
-    above or below all references.
+    references are alike to the target; the rest is what is not known of its mean over
+    the level :math:`\ell` of items. The prior of its ability is vague, so that it may
+    be far above or below all references.
 
     Not in the BayesAME paper, whose prior has one squared exponential and no more.
 

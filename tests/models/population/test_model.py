@@ -128,9 +128,7 @@ def test_the_posterior_is_that_of_an_exact_gp(kind: str) -> None:
     items = torch.arange(24, dtype=torch.float64).unsqueeze(-1)
     ours = model.posterior(items)
     torch.testing.assert_close(ours.mean.squeeze(-1), theirs.mean, **CLOSE)
-    torch.testing.assert_close(
-        ours.distribution.covariance_matrix, covariance, **CLOSE
-    )
+    torch.testing.assert_close(ours.distribution.covariance_matrix, covariance, **CLOSE)
     torch.testing.assert_close(model.predictions(range(24)), theirs.mean, **CLOSE)
     torch.testing.assert_close(
         model.score_variance(torch.arange(24)), covariance.diagonal() + noise, **CLOSE
@@ -253,7 +251,9 @@ def test_scores_of_another_unit_give_the_same_belief_in_that_unit() -> None:
         model = make(named(scores[:, :-1]))
         tell(model, scores[:, -1])
         std = float(model.performance_variance()) ** 0.5
-        beliefs.append(((float(model.performance_mean()) - level) / factor, std / factor))
+        beliefs.append(
+            ((float(model.performance_mean()) - level) / factor, std / factor)
+        )
     assert beliefs[1] == pytest.approx(beliefs[0], rel=1e-9)
 
 
