@@ -42,11 +42,11 @@ class PopulationKernel(Kernel):
             + J_i J_j \Big(g\, e^{-(\ell_i - \ell_j)^2 / (2 \lambda^2)}
             + \sum_{e} \tau_e^2 x_{ie} x_{je} \Big)
 
-    where ``S`` is the sample correlation of items over the references: what usually
-    goes together. The squared exponentials say that items alike to the references are
-    alike to the target; the rest is what is not known of its mean over the level
-    :math:`\ell` of items. The prior of its ability is vague, so that it may be far
-    above or below all references.
+    where ``S`` is the sample covariance of the standardised reference scores: what
+    usually goes together. The squared exponentials say that items alike to the
+    references are alike to the target; the rest is what is not known of its mean over
+    the level :math:`\ell` of items. The prior of its ability is vague, so that it may
+    be far above or below all references.
 
     Not in the BayesAME paper, whose prior has one squared exponential and no more.
 

@@ -50,13 +50,12 @@ class Population:
     r"""Estimates with a prior learned from how the references vary item by item.
 
     The references say how easy an item is, how much ability counts on it, how much its
-    score varies, and which items go together: see
-    :class:`~gp_eval.kernels.PopulationKernel`. A target has an ability, a slope and an
-    offset of its own on the logit scale, fitted to its scores as they come, so that it
-    may be far above all references; a Gaussian process is linearised around that.
-    Hyperparameters are the most probable ones under
-    a prior that references playing the target suggest
-    (:func:`~gp_eval.models.population.prior.fit_population_prior`).
+    score varies, and which items go together
+    (:class:`~gp_eval.kernels.PopulationKernel`). A target has an ability, a slope and
+    an offset of its own on the logit scale, fitted to its scores as they come, so that
+    it may be far above all references; a Gaussian process is linearised around that.
+    Hyperparameters are the most probable ones under a prior that references playing the
+    target suggest (:func:`~gp_eval.models.population.prior.fit_population_prior`).
 
     The first ``initial`` items are chosen at random, which guards against what the
     prior does not know, all others by information gain. Between updates
