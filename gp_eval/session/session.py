@@ -47,7 +47,7 @@ class Session(BaseSession[SessionConfig]):
         super().__init__(
             folder,
             model=model,
-            loop=_OneTarget(
+            loop=lambda: _OneTarget(
                 EvaluationLoop(
                     model, folder.references, stop=config.stop, seed=config.seed
                 )
@@ -112,9 +112,12 @@ class Session(BaseSession[SessionConfig]):
         )
         # Everything that can be wrong with the arguments shows before a file is made.
         made = _make_model(config, references, kernel)
+        made.performance()
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
-            return cls(folder, made)
+            session = cls(folder, made)
+        session._record_updates()
+        return session
 
     @classmethod
     def open(
