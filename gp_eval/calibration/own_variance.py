@@ -17,8 +17,8 @@ SMOOTHING = 2.0
 def own_variances(references: References, *, smoothing: float = SMOOTHING) -> Tensor:
     r"""Own variance of each item's score, shape ``N``, in squared score units.
 
-    With :math:`k^*` the reference whose scores are nearest to those of ``k``, half of
-    what two models that are as alike as can be had disagree by,
+    With :math:`k^*` the reference whose scores are nearest to those of ``k`` without
+    being the same, half of what two models that are as alike as can be had disagree by,
     :math:`d_i = \frac1K \sum_k \frac12 (s_{ik} - s_{ik^*})^2`, smoothed towards its
     mean over items, so that no item is certain because all references agree on it:
     :math:`v_i = (K d_i + c \bar d) / (K + c)`, ``c = smoothing``.
@@ -28,25 +28,26 @@ def own_variances(references: References, *, smoothing: float = SMOOTHING) -> Te
     to twice from ``n = N / 2`` on.
 
     Args:
-        references: Complete reference scores of at least two models.
+        references: Complete reference scores of at least two different models.
         smoothing: ``c``, at least 0.
 
     Raises:
-        ValueError: For a single reference, which has no other to differ from.
+        ValueError: For references that are all the same, or a single one.
         DataError: For missing cells.
     """
     require_complete("calibrated", references)
     scores = references.scores
     n_references = scores.shape[1]
-    if n_references < 2:
-        raise ValueError(
-            "references: expected at least 2, got 1: what is an item's own shows "
-            "where two models differ"
-        )
     distance = torch.cdist(
         scores.T, scores.T, compute_mode="donot_use_mm_for_euclid_dist"
     )
-    distance.fill_diagonal_(torch.inf)
+    distance[distance == 0.0] = torch.inf  # itself, and models that are there twice
+    if bool(distance.isinf().all()):
+        raise ValueError(
+            "references: expected at least 2 different ones, got "
+            f"{n_references} of the same scores: an item's own variance shows where "
+            "two models differ"
+        )
     nearest = distance.argmin(-1)
     half = (scores - scores[:, nearest]).square().mean(-1) / 2.0
     return (n_references * half + smoothing * half.mean()) / (n_references + smoothing)

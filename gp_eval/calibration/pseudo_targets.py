@@ -13,6 +13,7 @@ from torch import Tensor
 from gp_eval._random import random_order
 from gp_eval.calibration.own_variance import own_variances
 from gp_eval.data import References
+from gp_eval.errors import GpEvalError
 from gp_eval.experiments.simulators import make_simulator
 from gp_eval.intervals import half_width
 from gp_eval.models.registry import make_model
@@ -21,6 +22,7 @@ __all__ = ["Fold", "folds", "squared_errors"]
 
 _SHARE = 5
 """At most one reference in so many is left out at a time."""
+_EXACT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ def squared_errors(
 
     Returns:
         Shape ``T x n_max``.
+
+    Raises:
+        ValueError: Where the model refuses what is left of the references.
     """
     n_items = len(references.items)
     n_max = min(max_items, n_items - 1)
@@ -120,8 +125,18 @@ def _of_fold(
     left = references.subset(models=[names[k] for k in fold.rest])
     scores = references.scores[:, list(fold.targets)].T.contiguous()
     run = make_simulator(model, dict(_subset(options, fold)), factory=_maker(model))
-    curves = run(left, scores, random_order(n_items, seed), n_max=n_max)
-    error = curves.mean.cpu() - (scores @ references.item_weights).unsqueeze(-1)
+    try:
+        curves = run(left, scores, random_order(n_items, seed), n_max=n_max)
+    except (GpEvalError, ValueError) as error:
+        raise ValueError(
+            f"calibrated: {model!r} cannot run on the {len(left.models)} of "
+            f"{len(references.models)} references that are left beside "
+            f"pseudo-targets: {error}"
+        ) from error
+    truth = scores @ references.item_weights
+    error = curves.mean.cpu() - truth.unsqueeze(-1)
+    # Rounding is no error: a certain belief that is right to the last bits is right.
+    error[error.abs() <= _EXACT * truth.abs().amax()] = 0.0
     one = half_width(torch.ones((), dtype=error.dtype))
     believed = (curves.half_width().cpu() / one).square()
     n = torch.arange(1, n_max + 1, dtype=error.dtype)
@@ -130,8 +145,9 @@ def _of_fold(
 
 
 def _own(left: References, references: References) -> Tensor:
-    """Own variances by the references that are left, by all where that is just one."""
-    return own_variances(left if len(left.models) > 1 else references)
+    """Own variances by the references that are left, by all if those are the same."""
+    different = bool((left.scores != left.scores[:, :1]).any())
+    return own_variances(left if different else references)
 
 
 def _subset(options: Mapping[str, Any], fold: Fold) -> Iterator[tuple[str, Any]]:

@@ -227,5 +227,5 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make_model("calibrated", TABLE, **settings)
-    with pytest.raises(ValueError, match="expected at least 2, got 1"):
+    with pytest.raises(ValueError, match="at least 2 different ones, got 1"):
         make_model("calibrated", TABLE.subset(models=TABLE.models[:1]))

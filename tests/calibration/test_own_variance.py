@@ -20,7 +20,7 @@ def literal(rows: list[list[float]], smoothing: float) -> list[float]:
         distances = {
             m: sum((row[k] - row[m]) ** 2 for row in rows)
             for m in range(n_models)
-            if m != k
+            if any(row[k] != row[m] for row in rows)
         }
         nearest = min(distances, key=lambda m: (distances[m], m))
         for i, row in enumerate(rows):
@@ -70,10 +70,22 @@ def test_smoothing_keeps_the_sum() -> None:
     )
 
 
+def twice(table: References) -> References:
+    models = [f"{model}{copy}" for copy in "ab" for model in table.models]
+    return References(table.scores.repeat(1, 2), list(table.items), models)
+
+
+def test_models_that_are_there_twice_do_not_make_items_certain() -> None:
+    found = own_variances(twice(TABLE), smoothing=0.0)
+    plain = own_variances(TABLE, smoothing=0.0)
+    assert found.tolist() == pytest.approx(plain.tolist(), rel=1e-10)
+
+
 def test_references_that_cannot_tell_are_refused() -> None:
     single = TABLE.subset(models=TABLE.models[:1])
-    with pytest.raises(ValueError, match="references: expected at least 2, got 1"):
-        own_variances(single)
+    for table in (single, twice(single)):
+        with pytest.raises(ValueError, match="at least 2 different ones, got [12] of"):
+            own_variances(table)
     gap = TABLE.scores.clone()
     gap[0, 0] = torch.nan
     gappy = References(gap, list(TABLE.items), list(TABLE.models), missing="keep")

@@ -6,6 +6,7 @@ from populations import population
 
 from gp_eval._random import random_order
 from gp_eval.calibration import folds, own_variances, squared_errors
+from gp_eval.data import References
 from gp_eval.loop import EvaluationLoop
 from gp_eval.models import make_model
 from gp_eval.stopping import StoppingRule
@@ -96,3 +97,17 @@ def test_weights_of_references_go_with_them() -> None:
     plain = squared_errors(TABLE, "bayesame", {}, n_targets=4, max_items=5, seed=0)
     assert run([1.0] * 20).numpy() == pytest.approx(plain.numpy(), rel=1e-6)
     assert not torch.allclose(run([1.0 + k for k in range(20)]), plain)
+
+
+def test_a_certain_belief_that_is_right_is_no_error() -> None:
+    scores = torch.ones(16, 20, dtype=torch.float64)
+    scores[:, 0] = 0.0
+    table = References(scores, list(TABLE.items), list(TABLE.models))
+    errors = squared_errors(table, "rs-mean", {}, n_targets=4, max_items=9, seed=0)
+    assert errors[:, 1:].tolist() == [[0.0] * 8] * 4
+
+
+def test_a_model_that_refuses_what_is_left_says_so() -> None:
+    table = TABLE.subset(models=TABLE.models[:2])
+    with pytest.raises(ValueError, match="'proeval' cannot run on the 1 of 2 refer"):
+        squared_errors(table, "proeval", {}, n_targets=2, max_items=3, seed=0)

@@ -65,7 +65,9 @@ def test_a_resumed_session_goes_on_as_if_never_closed(
 
 def test_what_learning_cannot_do_shows_before_a_file_is_made(tmp_path: Path) -> None:
     table = unique_references(n_models=2)
-    with pytest.raises(ValueError, match="proeval: expected at least 2 references"):
+    with pytest.raises(
+        ValueError, match="on the 1 of 2 references .* expected at least 2"
+    ):
         Session.create(
             tmp_path / "run",
             table,
