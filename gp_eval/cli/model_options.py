@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,17 +18,29 @@ from gp_eval.data.validation import as_ids, some
 from gp_eval.errors import DataError
 from gp_eval.models.registry import check_options, model_factory
 
-__all__ = ["check_values", "metadata_weights", "parse_options", "read_weights"]
+__all__ = [
+    "check_values",
+    "metadata_weights",
+    "parse_options",
+    "read_weights",
+    "text_options",
+]
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TYPES = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
 
-def parse_options(words: Sequence[str]) -> dict[str, Any]:
+def parse_options(
+    words: Sequence[str], *, texts: Collection[str] = ()
+) -> dict[str, Any]:
     """Options from ``NAME=JSON`` words.
 
     A value that is no JSON is refused rather than taken as text: ``lookahead=False``
-    would be a text, and true.
+    would be a text, and true. Only options that are texts anyway need no quotes.
+
+    Args:
+        words: The words.
+        texts: Names of the options that are texts, see :func:`text_options`.
 
     Raises:
         BadParameter: For a word of another form, or an option given twice.
@@ -43,11 +55,23 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         try:
             options[name] = json.loads(text)
         except json.JSONDecodeError:
+            if name in texts and text.strip():
+                options[name] = text
+                continue
             raise typer.BadParameter(
                 f"--option: {name}: expected JSON, such as 2, true, null or a text in "
                 f"double quotes, got {text!r}"
             ) from None
     return options
+
+
+def text_options(model: str) -> set[str]:
+    """Names of the options of a model that are texts and nothing else.
+
+    Raises:
+        ValueError: For an unknown model.
+    """
+    return {name for name, hint in _hints(model).items() if hint is str}
 
 
 def check_values(model: str, options: Mapping[str, Any]) -> None:
@@ -57,10 +81,7 @@ def check_values(model: str, options: Mapping[str, Any]) -> None:
         ValueError: For an unknown model or option, or a value of another type.
     """
     check_options(model, list(options))
-    factory = model_factory(model)
-    while isinstance(factory, partial):
-        factory = factory.func
-    hints = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    hints = _hints(model)
     for name, value in options.items():
         try:
             TypeAdapter(hints.get(name, Any), config=_TYPES).validate_python(value)
@@ -69,6 +90,14 @@ def check_values(model: str, options: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{model}: {name}: {', or '.join(reasons)}; got {value!r}"
             ) from error
+
+
+def _hints(model: str) -> dict[str, Any]:
+    """Annotations of what builds the model."""
+    factory = model_factory(model)
+    while isinstance(factory, partial):
+        factory = factory.func
+    return get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
 
 
 def read_weights(path: Path, references: References) -> list[float]:

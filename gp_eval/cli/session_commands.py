@@ -109,10 +109,11 @@ def start(
     duplicate_models: DuplicatesOption = DuplicateModels.error,
 ) -> None:
     """Start a session in a folder of its own, for one target or several."""
-    from gp_eval.cli.model_options import parse_options
+    from gp_eval.cli.model_options import parse_options, text_options
     from gp_eval.cli.sessions import start_session
 
-    given = parse_options(options or [])
+    texts = text_options(model) if options and model is not None else ()
+    given = parse_options(options or [], texts=texts)
     if (weights is not None) + (metadata is not None) + ("weights" in given) > 1:
         raise typer.BadParameter(
             "give one of --weights, --metadata and --option weights=..."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from gp_eval.data import References
@@ -28,6 +29,7 @@ from gp_eval.models.protocol import PerformanceModel, SupportsItemBelief
 
 __all__ = [
     "check_options",
+    "is_calibrated",
     "make_model",
     "model_factory",
     "model_names",
@@ -62,6 +64,13 @@ _MODELS: dict[str, Callable[..., Any]] = {
     "combined": Combined,
 }
 
+# They run other models, and live above this folder: found when they are asked for.
+_CALIBRATED: dict[str, dict[str, str]] = {
+    "calibrated": {},
+    "bayesame-calibrated": {"model": "bayesame"},
+    "proeval-calibrated": {"model": "proeval"},
+}
+
 
 def register_model(name: str, factory: Callable[..., Any]) -> None:
     """Make ``factory(references, **options)`` available under ``name``.
@@ -72,14 +81,19 @@ def register_model(name: str, factory: Callable[..., Any]) -> None:
     Raises:
         ValueError: If the name is taken.
     """
-    if name in _MODELS:
+    if name in model_names():
         raise ValueError(f"name: {name!r} is registered already")
     _MODELS[name] = factory
 
 
 def model_names() -> list[str]:
     """Names of all registered models."""
-    return list(_MODELS)
+    return [*_MODELS, *_CALIBRATED]
+
+
+def is_calibrated(name: str) -> bool:
+    """Whether it is another model with calibrated intervals."""
+    return name in _CALIBRATED
 
 
 def takes_targets(name: str) -> bool:
@@ -113,6 +127,9 @@ def model_factory(name: str) -> Callable[..., Any]:
     Raises:
         ValueError: For an unknown name, with the known ones.
     """
+    if name in _CALIBRATED:
+        made = import_module("gp_eval.calibration").calibrated
+        return partial(made, **_CALIBRATED[name])
     if name not in _MODELS:
         raise ValueError(f"model: expected one of {model_names()}, got {name!r}")
     return _MODELS[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -33,7 +33,8 @@ class BaseSession(Generic[Config]):
     Args:
         folder: The open folder.
         model: The belief that the loop updates.
-        loop: The run in memory, before any event.
+        loop: Makes the run in memory, before any event. It asks the model for its
+            belief, which takes the updates on disk first.
         targets: Names of the targets.
         named: Whether events and messages name the target.
     """
@@ -43,11 +44,11 @@ class BaseSession(Generic[Config]):
         folder: SessionFolder[Config],
         *,
         model: object,
-        loop: Loop,
+        loop: Callable[[], Loop],
         targets: Sequence[str],
         named: bool,
     ) -> None:
-        self._folder, self._model, self._loop = folder, model, loop
+        self._folder, self._model = folder, model
         self.path, self.config, self.references = (
             folder.path,
             folder.config,
@@ -59,7 +60,10 @@ class BaseSession(Generic[Config]):
         self._target_index = {target: t for t, target in enumerate(targets)}
         self._written: set[int] = set()
         self._reasons: dict[tuple[int, int], str] = {}
-        self._replay(folder.events())
+        events = folder.events()
+        self._hand_back_updates(events)
+        self._loop = loop()
+        self._replay(events)
 
     def close(self) -> None:
         """Let another process write. Everything is on disk already."""
@@ -230,11 +234,23 @@ class BaseSession(Generic[Config]):
         self._written.update(new)
         return [Update(n=n, hyperparameters=h) for n, h in new.items()]
 
-    def _replay(self, events: Sequence[Event]) -> None:
+    def _record_updates(self) -> None:
+        """Write down what the first belief has learned already."""
+        with self._folder.closing_on_failure():
+            self._folder.append(self._new_updates())
+
+    def _hand_back_updates(self, events: Sequence[Event]) -> None:
         updates = {e.n: e.hyperparameters for e in events if isinstance(e, Update)}
         if updates and isinstance(self._model, SupportsRefit):
-            self._model.replay_updates(updates)
+            try:
+                self._model.replay_updates(updates)
+            except ValueError as error:
+                raise StateMismatchError(
+                    f"{str(self.path)!r}: the journal does not fit: {error}"
+                ) from error
         self._written = set(updates)
+
+    def _replay(self, events: Sequence[Event]) -> None:
         try:
             for event in events:
                 self._replay_event(event)

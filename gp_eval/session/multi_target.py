@@ -47,11 +47,15 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         self, folder: SessionFolder[MultiTargetConfig], model: MultiTargetModel
     ) -> None:
         config = folder.config
-        self._joint = MultiTargetLoop(
-            model, folder.references, stop=config.stop, seed=config.seed
-        )
+
+        def begin() -> MultiTargetLoop:
+            self._joint = MultiTargetLoop(
+                model, folder.references, stop=config.stop, seed=config.seed
+            )
+            return self._joint
+
         super().__init__(
-            folder, model=model, loop=self._joint, targets=config.targets, named=True
+            folder, model=model, loop=begin, targets=config.targets, named=True
         )
 
     # Making and opening

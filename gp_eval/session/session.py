@@ -50,7 +50,7 @@ class Session(BaseSession[SessionConfig]):
         super().__init__(
             folder,
             model=model,
-            loop=OneTarget(_make_loop(config, folder.references, model)),
+            loop=lambda: OneTarget(_make_loop(config, folder.references, model)),
             targets=[config.target],
             named=False,
         )
@@ -128,7 +128,9 @@ class Session(BaseSession[SessionConfig]):
             config = config.model_copy(update={"costs": record})
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
-            return cls(folder, made)
+            session = cls(folder, made)
+        session._record_updates()
+        return session
 
     @classmethod
     def open(

@@ -112,6 +112,30 @@ def test_signatures_of_all_models_can_be_checked(name: str) -> None:
             check_values(name, {option: "two"})
 
 
+def test_options_that_are_texts_need_no_quotes(tmp_path: Path, table: Path) -> None:
+    flags = ("--model", "calibrated", "--option", "pseudo_targets=2")
+    for name, value in (("r", "model=bayesame"), ("s", 'model="bayesame"')):
+        outcome = start(tmp_path / name, table, *ONE, *flags, "--option", value)
+        assert outcome.code == 0, outcome.err
+        found = settings(tmp_path / name)["model_options"]
+        assert found == {"pseudo_targets": 2, "model": "bayesame"}
+    for value, message in (("seed=one", "expected JSON"), ("model=", "expected JSON")):
+        outcome = start(tmp_path / "t", table, *ONE, *flags, "--option", value)
+        assert outcome.code == 2
+        assert message in " ".join(outcome.err.replace("│", " ").split())
+
+
+def test_weights_from_a_file_reach_the_calibrated_model(
+    tmp_path: Path, table: Path
+) -> None:
+    rows = ["model,weight", "m0,1", "m1,2", "m2,1", "m3,4", "m4,0.5"]
+    path = write(tmp_path / "weights.csv", "\n".join(rows))
+    flags = ("--model", "calibrated", "--option", "pseudo_targets=2")
+    outcome = start(tmp_path / "r", table, *ONE, *flags, "--weights", path)
+    assert outcome.code == 0, outcome.err
+    assert settings(tmp_path / "r")["model_options"]["weights"][1] == 2.0
+
+
 def test_weights_from_a_file_are_those_of_the_references_in_their_order(
     tmp_path: Path, table: Path
 ) -> None:

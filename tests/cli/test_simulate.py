@@ -47,6 +47,20 @@ def test_json_has_one_line_for_each_setting_and_model(table: Path) -> None:
         assert 0 < record["calibration_error"]["0.5"] <= 0.5
 
 
+def test_calibrated_models_run_beside_the_models_they_wrap(table: Path) -> None:
+    models = ("proeval", "proeval-calibrated")
+    outcome = gp_eval(
+        "simulate", table, "--models", ",".join(models), "--seeds", 1, "--targets", 2,
+        "--regime", "interpolation", "-o", table.parent / "wide", "--json",
+        "--no-figures",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    plain, wide = (json.loads(line) for line in outcome.out.splitlines())
+    assert (plain["model"], wide["model"]) == models
+    assert wide["rmse"]["0.5"] == pytest.approx(plain["rmse"]["0.5"], rel=1e-6)
+    assert wide["width"]["0.5"] >= plain["width"]["0.5"]
+
+
 def test_the_same_line_resumes(table: Path) -> None:
     first = gp_eval(*words(table, "--json", "--no-figures"))
     times = {p: p.stat().st_mtime_ns for p in table.parent.rglob("*.parquet")}
