@@ -12,8 +12,9 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 
 from gp_eval._random import random_order
 from gp_eval.acquisition import BatchSelection, select_items
+from gp_eval.alarm import OnAlarm, RangeState, RangeWatch
 from gp_eval.data import References
-from gp_eval.models.protocol import PerformanceModel
+from gp_eval.models.protocol import AdaptsOffRange, PerformanceModel
 from gp_eval.models.registry import make_model
 from gp_eval.stopping import StoppingRule
 
@@ -40,6 +41,7 @@ class Result:
         estimates: Estimate after each item.
         widths: Width of the 95 % interval after each item.
         stopped_at: ``n`` at which it stopped; later scores are taken in as well.
+        range: Whether the target left what its references span.
     """
 
     target: str
@@ -53,6 +55,7 @@ class Result:
     estimates: list[float] = field(repr=False)
     widths: list[float] = field(repr=False)
     stopped_at: int | None = None
+    range: RangeState | None = field(default=None, repr=False)
 
     @property
     def width(self) -> float:
@@ -74,6 +77,8 @@ class EvaluationLoop:
         stop: When to stop.
         seed: Fixes the order of random selection and of items within a bucket.
         order: That order itself, a permutation of shape ``N``, in place of a seed.
+        on_alarm: What to do when the target is out of the range of the references, see
+            :class:`~gp_eval.alarm.RangeWatch`; ``"warn"`` is the published algorithm.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class EvaluationLoop:
         stop: StoppingRule,
         seed: int = 0,
         order: torch.Tensor | None = None,
+        on_alarm: OnAlarm = "warn",
     ) -> None:
         self.model, self.stop = model, stop
         n_items = len(references.items)
@@ -95,6 +101,12 @@ class EvaluationLoop:
         self._same_as = _equal_items(references) if groups is None else groups
         self._batches: BatchSelection | None = getattr(model, "batch_selection", None)
         self._available = torch.ones(n_items, dtype=torch.bool)
+        self._watch = RangeWatch(
+            references,
+            order,
+            on_alarm=on_alarm,
+            adapts=isinstance(model, AdaptsOffRange) and model.adapts_off_range,
+        )
         self.n_items = n_items
         self.pending: dict[int, None] = {}
         self.skipped: dict[int, None] = {}
@@ -120,9 +132,10 @@ class EvaluationLoop:
         q = min(q, self._left_to_ask())
         if self.done or q < 1:
             return []
-        acquisition = self.model.acquisition()
+        drawn = self._watch.order if self._watch.fallen_back else None
+        acquisition = None if drawn is not None else self.model.acquisition()
         if acquisition is None:
-            free = (i for i in self._order if self._available[i])
+            free = (i for i in drawn or self._order if self._available[i])
             chosen = list(islice(free, q))
         else:
             chosen = self._select(acquisition, q)
@@ -156,15 +169,18 @@ class EvaluationLoop:
         """Count an item as asked."""
         self.pending[item] = None
         self._available[item] = False
+        self._watch.ask(item)
 
     def tell(self, item: int, score: float) -> None:
         """Take in the score of an item, asked or not, and see whether to stop."""
         value = torch.tensor([score], dtype=torch.float64)
+        drawn = self._watch.due(self.n + 1) and self.model.acquisition() is None
         self.model.condition(torch.tensor([item]), value)
         self.pending.pop(item, None)
         self.skipped.pop(item, None)
         self._available[item] = False
         self.scores[item] = score
+        self._watch.tell(self.scores, drawn=drawn)
         self._assess()
 
     def skip(self, item: int) -> None:
@@ -193,7 +209,7 @@ class EvaluationLoop:
         return 1 if self._batches is None else self._batches.items_per_iteration
 
     def _assess(self) -> None:
-        belief = self.model.performance()
+        belief = self._watch.belief(self.model.performance(), self.scores)
         self.estimate, self.width = float(belief.mean), float(belief.width())
         self.variance = float(belief.variance)
         if not self.n:
@@ -223,6 +239,7 @@ class EvaluationLoop:
             estimates=list(self.estimates),
             widths=list(self.widths),
             stopped_at=self.stopped_at,
+            range=self._watch.state(self.scores),
         )
 
 
@@ -239,6 +256,7 @@ def evaluate(
     model: str | PerformanceModel = "bayesame",
     stop: StoppingRule | None = None,
     seed: int = 0,
+    on_alarm: OnAlarm = "fallback",
 ) -> Result:
     """Evaluate one target until the rule says stop, in memory.
 
@@ -251,6 +269,7 @@ def evaluate(
         model: A registered name, or a fresh model built from ``references``.
         stop: Default that of :class:`~gp_eval.StoppingRule`.
         seed: Fixes the run.
+        on_alarm: What to do when the target is out of the range of the references.
 
     Example:
         >>> result = evaluate(references, lambda item: float(my_model_is_right(item)))
@@ -258,7 +277,9 @@ def evaluate(
     """
     if isinstance(model, str):
         model = make_model(model, references)
-    loop = EvaluationLoop(model, references, stop=stop or StoppingRule(), seed=seed)
+    loop = EvaluationLoop(
+        model, references, stop=stop or StoppingRule(), seed=seed, on_alarm=on_alarm
+    )
     while not loop.done:
         for item in loop.ask():
             loop.tell(item, float(score(references.items[item])))

@@ -19,6 +19,8 @@ __all__ = [
     "Missing",
     "MissingOption",
     "Model",
+    "OnAlarm",
+    "OnAlarmOption",
     "Paper",
     "Pool",
     "Regime",
@@ -85,6 +87,13 @@ class Pool(StrEnum):
     mean = "mean"
 
 
+class OnAlarm(StrEnum):
+    """What to do with a target out of the range of the references."""
+
+    fallback = "fallback"
+    warn = "warn"
+
+
 class Paper(StrEnum):
     """Settings of the BayesAME paper; figures 3 and 15 are of several targets."""
 
@@ -123,6 +132,14 @@ Stable = Annotated[
 Window = Annotated[int, option("window", "Number of last estimates looked at.", min=1)]
 MaxItems = Annotated[
     int | None, option("max-items", "Budget of evaluated items.", min=1)
+]
+OnAlarmOption = Annotated[
+    OnAlarm,
+    option(
+        "on-alarm",
+        "When the target leaves what the references span: estimate by a random sample "
+        "of the other items, or only warn.",
+    ),
 ]
 Seed = Annotated[int, option("seed", "Fixes every random choice.")]
 MissingOption = Annotated[

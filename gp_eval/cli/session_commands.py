@@ -15,6 +15,8 @@ from gp_eval.cli.options import (
     MaxItems,
     Missing,
     MissingOption,
+    OnAlarm,
+    OnAlarmOption,
     Run,
     Seed,
     Stable,
@@ -85,6 +87,7 @@ def start(
     macro: Annotated[
         bool, option("macro", "Let every group of items count the same.")
     ] = False,
+    on_alarm: OnAlarmOption = OnAlarm.fallback,
     missing: MissingOption = Missing.error,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
 ) -> None:
@@ -117,6 +120,7 @@ def start(
         seed=seed,
         exclude=exclude or [],
         macro=macro,
+        on_alarm=on_alarm.value,
         missing=missing.value,
         duplicate_models=duplicate_models.value,
     )

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_eval.alarm import OnAlarm
 from gp_eval.cli.forms import print_asked
 from gp_eval.cli.model_options import check_values, metadata_weights, read_weights
 from gp_eval.cli.output import note, print_json, print_table, training_progress
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
     fell_short,
+    note_off_range,
     note_untrained,
     pending_counts,
     record,
@@ -47,6 +49,7 @@ def start_session(
     seed: int,
     exclude: Sequence[str],
     macro: bool,
+    on_alarm: OnAlarm,
     missing: Missing,
     duplicate_models: DuplicateModels,
 ) -> None:
@@ -68,7 +71,14 @@ def start_session(
     elif metadata is not None:
         options["weights"] = metadata_weights(*metadata, references)
     with create_session(
-        run, references, targets, model=model, options=options, stop=stop, seed=seed
+        run,
+        references,
+        targets,
+        model=model,
+        options=options,
+        stop=stop,
+        seed=seed,
+        on_alarm=on_alarm,
     ):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
@@ -85,8 +95,12 @@ def create_session(
     options: Mapping[str, Any] | None = None,
     stop: StoppingRule,
     seed: int,
+    on_alarm: OnAlarm = "fallback",
 ) -> AnySession:
-    """A session of one target, unless there are several or the model is of several."""
+    """A session of one target, unless there are several or the model is of several.
+
+    Sessions of several targets only warn, whatever ``on_alarm`` says.
+    """
     if model is None:
         model = "bayesame" if len(targets) == 1 else "bayesame-multi"
     check_values(model, options or {})
@@ -99,6 +113,7 @@ def create_session(
             model_options=options,
             stop=stop,
             seed=seed,
+            on_alarm=on_alarm,
         )
     return MultiTargetSession.create(
         run,
@@ -160,11 +175,19 @@ def show_status(run: Path, *, as_json: bool, strict: bool) -> int:
         )
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")
+        note_off_range(results)
         note(
-            "Estimated mean over these items for this model; the interval is a "
-            "posterior credible interval and covers neither re-runs nor other items."
+            f"Estimated mean over these items for this model; {_interval(results)} and "
+            "covers neither re-runs nor other items."
         )
     return BUDGET_SPENT if short else 0
+
+
+def _interval(results: Sequence[Result]) -> str:
+    """What kind of interval it is."""
+    if any(r.range is not None and r.range.fallen_back for r in results):
+        return "the interval is that of a random sample"
+    return "the interval is a posterior credible interval"
 
 
 def _row(result: Result, pending: int) -> list[str]:

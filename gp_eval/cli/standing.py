@@ -13,7 +13,9 @@ from gp_eval.stopping import StoppingRule
 __all__ = [
     "BUDGET_SPENT",
     "fell_short",
+    "note_off_range",
     "note_untrained",
+    "off_range",
     "pending_counts",
     "record",
     "skipped_counts",
@@ -60,6 +62,8 @@ def record(result: Result, *, pending: int, skipped: int) -> dict[str, Any]:
         "skipped": skipped,
         "done": result.stop_reason is not None,
         "stop_reason": result.stop_reason,
+        "off_range_since": None if result.range is None else result.range.since,
+        "off_range": off_range(result),
     }
 
 
@@ -69,6 +73,19 @@ def fell_short(results: Sequence[Result], stop: StoppingRule) -> bool:
         result.stop_reason == "max_items" and result.width > stop.width
         for result in results
     )
+
+
+def note_off_range(results: Sequence[Result]) -> None:
+    """Say so where a target left what its references span."""
+    for result in results:
+        sentence = off_range(result)
+        if sentence is not None:
+            note(f"{result.target}: {sentence}")
+
+
+def off_range(result: Result) -> str | None:
+    """What was seen and done about it, where a target left the references' range."""
+    return None if result.range is None else result.range.sentence
 
 
 def note_untrained(session: AnySession) -> None:

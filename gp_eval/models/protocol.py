@@ -13,6 +13,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
 __all__ = [
+    "AdaptsOffRange",
     "Hyperparameters",
     "LeaveOneOut",
     "MultiTargetModel",
@@ -163,6 +164,20 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+@runtime_checkable
+class AdaptsOffRange(Protocol):
+    """A model that may say that its estimate holds for targets unlike the references.
+
+    Then an alarm only warns, and the model goes on; see
+    :class:`~gp_eval.alarm.RangeWatch`.
+
+    Attributes:
+        adapts_off_range: Whether it does.
+    """
+
+    adapts_off_range: bool
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpytorch.kernels import Kernel
 
+from gp_eval.alarm import OnAlarm
 from gp_eval.data import References
 from gp_eval.loop import EvaluationLoop, Result, StopReason
 from gp_eval.models import PerformanceModel, make_model
@@ -49,7 +50,11 @@ class Session(BaseSession[SessionConfig]):
             model=model,
             loop=_OneTarget(
                 EvaluationLoop(
-                    model, folder.references, stop=config.stop, seed=config.seed
+                    model,
+                    folder.references,
+                    stop=config.stop,
+                    seed=config.seed,
+                    on_alarm=config.on_alarm,
                 )
             ),
             targets=[config.target],
@@ -70,6 +75,7 @@ class Session(BaseSession[SessionConfig]):
         covar_module: Kernel | None = None,
         stop: StoppingRule | None = None,
         seed: int = 0,
+        on_alarm: OnAlarm = "fallback",
     ) -> Session:
         """Start a session in a new or empty folder and hold it open for writing.
 
@@ -83,6 +89,9 @@ class Session(BaseSession[SessionConfig]):
                 that take one. It is copied, and must be passed to :meth:`open` again.
             stop: When to stop; default that of :class:`~gp_eval.StoppingRule`.
             seed: Fixes every random choice of the session.
+            on_alarm: What to do when the target leaves what its references span:
+                ``"fallback"`` draws further items at random and estimates by that,
+                ``"warn"`` goes on with the model.
 
         Raises:
             StateMismatchError: If the folder holds a session already.
@@ -102,6 +111,7 @@ class Session(BaseSession[SessionConfig]):
             covar_module=None
             if kernel is None
             else describe_kernel(kernel, references),
+            on_alarm=on_alarm,
             **common_settings(
                 references,
                 model=model,
