@@ -11,10 +11,11 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 
 from gp_eval._random import random_order
 from gp_eval.acquisition import BatchSelection, select_items
+from gp_eval.alarm import OnAlarm, RangeWatch
 from gp_eval.costs import ItemCosts
 from gp_eval.data import References
 from gp_eval.deciding import Deciding
-from gp_eval.models.protocol import PerformanceModel
+from gp_eval.models.protocol import AdaptsOffRange, PerformanceModel
 from gp_eval.models.registry import make_model
 from gp_eval.result import Result, StopReason
 from gp_eval.spending import Spending, check_costs
@@ -42,6 +43,8 @@ class EvaluationLoop:
         cost_aware: Select by information per cost, see
             :class:`~gp_eval.acquisition.qGainPerCost`; default where the model selects
             by information.
+        on_alarm: What to do when the target is out of the range of the references, see
+            :class:`~gp_eval.alarm.RangeWatch`; ``"warn"`` is the published algorithm.
 
     Raises:
         ValueError: For a budget or ``cost_aware`` that costs or model do not allow, or
@@ -58,6 +61,7 @@ class EvaluationLoop:
         order: torch.Tensor | None = None,
         costs: ItemCosts | None = None,
         cost_aware: bool | None = None,
+        on_alarm: OnAlarm = "warn",
     ) -> None:
         self.model, self.stop = model, stop
         n_items = len(references.items)
@@ -70,6 +74,12 @@ class EvaluationLoop:
         self._batches: BatchSelection | None = getattr(model, "batch_selection", None)
         self._explores: Callable[[int], bool] | None = getattr(model, "explores", None)
         self._available = torch.ones(n_items, dtype=torch.bool)
+        self._watch = RangeWatch(
+            references,
+            order,
+            on_alarm=on_alarm,
+            adapts=isinstance(model, AdaptsOffRange) and model.adapts_off_range,
+        )
         self.n_items = n_items
         self.pending: dict[int, None] = {}
         self.skipped: dict[int, None] = {}
@@ -105,7 +115,7 @@ class EvaluationLoop:
         q = min(q, self._left_to_ask())
         if self.done or q < 1:
             return []
-        acquisition = self.model.acquisition()
+        acquisition = None if self._watch.fallen_back else self.model.acquisition()
         if acquisition is None:
             chosen = self._draw(q)
         elif self._explores is not None:
@@ -118,10 +128,13 @@ class EvaluationLoop:
 
     def _draw(self, q: int) -> list[int]:
         """The next ``q`` items in the order of random selection."""
-        free = (i for i in self._order if self._available[i])
+        free = (i for i in self._drawing_order() if self._available[i])
         if self.spending is not None:
             return self.spending.purse.first(free, q)
         return list(islice(free, q))
+
+    def _drawing_order(self) -> list[int]:
+        return self._watch.order if self._watch.fallen_back else self._order
 
     def _mix(
         self,
@@ -171,10 +184,12 @@ class EvaluationLoop:
         self._available[item] = False
         if self.spending is not None:
             self.spending.purse.commit(item)
+        self._watch.ask(item)
 
     def tell(self, item: int, score: float) -> None:
         """Take in the score of an item, asked or not, and see whether to stop."""
         value = torch.tensor([score], dtype=torch.float64)
+        drawn = self._watch.due(self.n + 1) and self.model.acquisition() is None
         self.model.condition(torch.tensor([item]), value)
         self.pending.pop(item, None)
         self.skipped.pop(item, None)
@@ -182,6 +197,7 @@ class EvaluationLoop:
         self.scores[item] = score
         if self.spending is not None:
             self.spending.purse.commit(item)
+        self._watch.tell(self.scores, drawn=drawn)
         self._assess()
 
     def skip(self, item: int) -> None:
@@ -205,6 +221,8 @@ class EvaluationLoop:
     def _budget_spent(self) -> bool:
         if self.spending is None or self.pending:
             return False
+        if self._watch.fallen_back:
+            return not self._draw(1)
         return self.spending.exhausted(self._order, self._available)
 
     def _left_to_ask(self) -> int:
@@ -219,7 +237,7 @@ class EvaluationLoop:
         return 1 if self._batches is None else self._batches.items_per_iteration
 
     def _assess(self) -> None:
-        belief = self.model.performance()
+        belief = self._watch.belief(self.model.performance(), self.scores)
         self.estimate, self.width = float(belief.mean), float(belief.width())
         self.variance = float(belief.variance)
         self.dof = math.inf if belief.dof is None else float(belief.dof)
@@ -267,6 +285,7 @@ class EvaluationLoop:
             verdict=None if self.deciding is None else self.deciding.verdict,
             probability=None if self.deciding is None else self.deciding.probability,
             cost=self.cost,
+            range=self._watch.state(self.scores),
         )
 
 
@@ -285,6 +304,7 @@ def evaluate(
     seed: int = 0,
     costs: Mapping[str, float] | None = None,
     cost_aware: bool | None = None,
+    on_alarm: OnAlarm = "fallback",
 ) -> Result:
     """Evaluate one target until the rule says stop, in memory.
 
@@ -299,6 +319,7 @@ def evaluate(
         seed: Fixes the run.
         costs: What each item costs, by id.
         cost_aware: See :class:`EvaluationLoop`.
+        on_alarm: What to do when the target is out of the range of the references.
 
     Example:
         >>> result = evaluate(references, lambda item: float(my_model_is_right(item)))
@@ -313,6 +334,7 @@ def evaluate(
         seed=seed,
         costs=None if costs is None else ItemCosts.of_items(costs, references.items),
         cost_aware=cost_aware,
+        on_alarm=on_alarm,
     )
     while not loop.done:
         for item in loop.ask():

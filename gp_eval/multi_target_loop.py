@@ -12,6 +12,7 @@ from torch import Tensor
 from gp_eval._random import random_order
 from gp_eval.acquisition import qAverageInformationGain
 from gp_eval.acquisition.select import best_candidate, pair_values
+from gp_eval.alarm import RangeWatch
 from gp_eval.data import References
 from gp_eval.deciding import Deciding
 from gp_eval.models.protocol import MultiTargetModel, Performance, SupportsBegin
@@ -89,6 +90,10 @@ class MultiTargetLoop(TargetStates):
             self._deciding = [
                 Deciding(stop.until, references) for _ in range(self.n_targets)
             ]
+        self._watches = [
+            RangeWatch(references, order, on_alarm="warn")
+            for _ in range(self.n_targets)
+        ]
 
     def performance(self) -> Performance:
         """The joint belief at present, shape ``T``."""
@@ -221,6 +226,7 @@ class MultiTargetLoop(TargetStates):
         self.skipped.pop((target, item), None)
         self._free[target, item] = False
         self.scores[target][item] = score
+        self._watches[target].tell(self.scores[target])
         self._begin_if_due()
         belief = self.model.performance()
         width = float(belief.width()[target])
@@ -287,6 +293,7 @@ class MultiTargetLoop(TargetStates):
                 widths=list(self._widths[t]),
                 stopped_at=self._stopped_at[t],
                 **self._decided(t, belief),
+                range=self._watches[t].state(self.scores[t]),
             )
             for t, name in enumerate(targets)
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gp_eval.alarm import RangeState
+
 __all__ = ["Result", "StopReason"]
 
 StopReason = Literal["converged", "decided", "max_items", "budget", "complete"]
@@ -36,6 +38,7 @@ class Result:
             first item, or where the spread is unknown, as of equal scores.
         cost: What was spent, in the unit of the costs: on evaluated items, and on those
             that were asked and then skipped; ``None`` without costs.
+        range: Whether the target left what its references span.
     """
 
     target: str
@@ -52,6 +55,7 @@ class Result:
     verdict: bool | None = None
     probability: float | None = None
     cost: float | None = None
+    range: RangeState | None = field(default=None, repr=False)
 
     @property
     def width(self) -> float:

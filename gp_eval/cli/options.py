@@ -25,6 +25,8 @@ __all__ = [
     "Missing",
     "MissingOption",
     "Model",
+    "OnAlarm",
+    "OnAlarmOption",
     "OwnWidth",
     "Paper",
     "Pool",
@@ -92,6 +94,13 @@ class Pool(StrEnum):
 
     squared = "squared"
     mean = "mean"
+
+
+class OnAlarm(StrEnum):
+    """What to do with a target out of the range of the references."""
+
+    fallback = "fallback"
+    warn = "warn"
 
 
 class Paper(StrEnum):
@@ -176,6 +185,14 @@ Until = Annotated[
 Level = Annotated[
     float | None,
     option("level", "Posterior probability that decides --until. [default: 0.95]"),
+]
+OnAlarmOption = Annotated[
+    OnAlarm,
+    option(
+        "on-alarm",
+        "When the target leaves what the references span: estimate by a random sample "
+        "of the other items, or only warn.",
+    ),
 ]
 Seed = Annotated[int, option("seed", "Fixes every random choice.")]
 MissingOption = Annotated[

@@ -21,6 +21,7 @@ from gp_eval.cli.standing import (
     details,
     fell_short,
     note_untrained,
+    off_range,
     pending_counts,
     record,
     skipped_counts,
@@ -133,6 +134,7 @@ class _Reporter:
 
     def __init__(self, session: AnySession, as_json: bool) -> None:
         self._session, self._as_json = session, as_json
+        self._out_of_range = {r.target for r in session.estimates() if off_range(r)}
 
     def __call__(self, event: str, content: Mapping[str, Any]) -> None:
         if event == "note":
@@ -166,11 +168,19 @@ class _Reporter:
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")
 
+    def _warn_once(self, result: Result) -> None:
+        """Say so when a target leaves what its references span."""
+        sentence = off_range(result)
+        if sentence is not None and result.target not in self._out_of_range:
+            self._out_of_range.add(result.target)
+            note(f"{result.target}: {sentence}")
+
     def _tell(self, scores: Mapping[tuple[str, str], float]) -> None:
         told = {target for target, _ in scores}
         for result in self._session.estimates():
             if result.target in told:
                 note(_line(result))
+                self._warn_once(result)
         if self._as_json:
             print_json(
                 {

@@ -20,6 +20,8 @@ from gp_eval.cli.options import (
     MaxItems,
     Missing,
     MissingOption,
+    OnAlarm,
+    OnAlarmOption,
     OwnWidth,
     Run,
     Seed,
@@ -105,6 +107,7 @@ def start(
     macro: Annotated[
         bool, option("macro", "Let every group of items count the same.")
     ] = False,
+    on_alarm: OnAlarmOption = OnAlarm.fallback,
     missing: MissingOption = Missing.error,
     duplicate_models: DuplicatesOption = DuplicateModels.error,
 ) -> None:
@@ -148,6 +151,7 @@ def start(
         seed=seed,
         exclude=exclude or [],
         macro=macro,
+        on_alarm=on_alarm.value,
         missing=missing.value,
         duplicate_models=duplicate_models.value,
         plan=None if plan is None else (plan, _left_open(context)),

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_eval.alarm import OnAlarm
 from gp_eval.cli.costs import read_costs
 from gp_eval.cli.forms import print_asked
 from gp_eval.cli.group_table import print_groups, sections_by
@@ -16,6 +17,7 @@ from gp_eval.cli.standing import (
     BUDGET_SPENT,
     details,
     fell_short,
+    note_off_range,
     note_untrained,
     pending_counts,
     record,
@@ -53,6 +55,7 @@ def start_session(
     seed: int,
     exclude: Sequence[str],
     macro: bool,
+    on_alarm: OnAlarm,
     missing: Missing,
     duplicate_models: DuplicateModels,
     plan: tuple[Path, Collection[str]] | None = None,
@@ -86,6 +89,7 @@ def start_session(
         seed=seed,
         costs=costs,
         cost_aware=cost_aware,
+        on_alarm=on_alarm,
     ):
         note(
             f"{', '.join(targets)}: {len(references.items)} items, "
@@ -104,8 +108,12 @@ def create_session(
     seed: int,
     costs: Path | None = None,
     cost_aware: bool | None = None,
+    on_alarm: OnAlarm = "fallback",
 ) -> AnySession:
-    """A session of one target, unless there are several or the model is of several."""
+    """A session of one target, unless there are several or the model is of several.
+
+    Sessions of several targets only warn, whatever ``on_alarm`` says.
+    """
     if model is None:
         model = "bayesame" if len(targets) == 1 else "bayesame-multi"
     check_values(model, options or {})
@@ -120,6 +128,7 @@ def create_session(
             seed=seed,
             costs=None if costs is None else read_costs(costs),
             cost_aware=cost_aware,
+            on_alarm=on_alarm,
         )
     if costs is not None or cost_aware:
         raise ValueError(
@@ -190,12 +199,20 @@ def show_status(run: Path, *, group_by: str | None, as_json: bool, strict: bool)
             note(line)
         if total := sum(skipped.values()):
             note(f"{total} items skipped: they count among the N and stay unobserved")
+        note_off_range(results)
         note(
-            "Estimated mean over these items for this model; the interval is a "
-            "posterior credible interval and covers neither re-runs nor other items."
+            f"Estimated mean over these items for this model; {_interval(results)} and "
+            "covers neither re-runs nor other items."
         )
         print_groups(by_group)
     return BUDGET_SPENT if short else 0
+
+
+def _interval(results: Sequence[Result]) -> str:
+    """What kind of interval it is."""
+    if any(r.range is not None and r.range.fallen_back for r in results):
+        return "the interval is that of a random sample"
+    return "the interval is a posterior credible interval"
 
 
 def _row(result: Result, pending: int) -> list[str]:

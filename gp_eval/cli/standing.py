@@ -15,7 +15,9 @@ __all__ = [
     "BUDGET_SPENT",
     "details",
     "fell_short",
+    "note_off_range",
     "note_untrained",
+    "off_range",
     "pending_counts",
     "record",
     "skipped_counts",
@@ -65,6 +67,8 @@ def record(
         "done": result.stop_reason is not None,
         "stop_reason": result.stop_reason,
         **_asked_for(result, stop),
+        "off_range_since": None if result.range is None else result.range.since,
+        "off_range": off_range(result),
     }
 
 
@@ -101,6 +105,19 @@ def details(session: AnySession) -> list[str]:
         )
         if sentence is not None
     ]
+
+
+def note_off_range(results: Sequence[Result]) -> None:
+    """Say so where a target left what its references span."""
+    for result in results:
+        sentence = off_range(result)
+        if sentence is not None:
+            note(f"{result.target}: {sentence}")
+
+
+def off_range(result: Result) -> str | None:
+    """What was seen and done about it, where a target left the references' range."""
+    return None if result.range is None else result.range.sentence
 
 
 def note_untrained(session: AnySession) -> None:

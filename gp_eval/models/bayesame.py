@@ -152,6 +152,11 @@ class BayesAME:
         return self._gain
 
     @property
+    def adapts_off_range(self) -> bool:
+        """Whether it reports Eq. (4) of random items: a control variate already."""
+        return not self.unique
+
+    @property
     def item_groups(self) -> Tensor:
         """Bucket of each item, shape ``N``: what the model cannot tell apart."""
         return self.model.buckets.item_bucket.cpu()

@@ -14,6 +14,7 @@ from torch import Tensor
 from gp_eval.intervals import half_width, probability_below
 
 __all__ = [
+    "AdaptsOffRange",
     "Hyperparameters",
     "LeaveOneOut",
     "MultiTargetModel",
@@ -196,6 +197,20 @@ class SupportsRefit(Protocol):
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of optimising."""
+
+
+@runtime_checkable
+class AdaptsOffRange(Protocol):
+    """A model that may say that its estimate holds for targets unlike the references.
+
+    Then an alarm only warns, and the model goes on; see
+    :class:`~gp_eval.alarm.RangeWatch`.
+
+    Attributes:
+        adapts_off_range: Whether it does.
+    """
+
+    adapts_off_range: bool
 
 
 @runtime_checkable

@@ -37,6 +37,11 @@ def kind(result: Result) -> str:
     """What kind of interval it is, for a machine-readable form."""
     if result.n == result.N and result.width == 0.0:
         return "exact: all items were evaluated"
+    if result.range is not None and result.range.fallen_back:
+        return (
+            "95 % interval of a random sample with a control variate, design-based, "
+            "finite benchmark"
+        )
     return "95 % posterior credible interval, model-based, finite benchmark"
 
 
@@ -51,8 +56,12 @@ def covers(result: Result, references: References) -> str:
             f"All items were evaluated: this is {what} itself, and says nothing about "
             "re-runs or other items."
         )
+    fallen_back = result.range is not None and result.range.fallen_back
+    which = (
+        "that of a random sample" if fallen_back else "a model-based credible interval"
+    )
     return (
-        f"The 95 % interval is a model-based credible interval for {what}; it covers "
+        f"The 95 % interval is {which} for {what}; it covers "
         "neither re-runs of the model nor other items."
     )
 
@@ -123,7 +132,10 @@ def warnings(
             f"Only {counted(result.n)} evaluated: the number is mostly what the "
             "references scored."
         )
-    if references and not min(references) <= result.mean <= max(references):
+    state = result.range
+    if state is not None and state.sentence is not None:
+        found.append(state.sentence)
+    elif references and not min(references) <= result.mean <= max(references):
         side = "above" if result.mean > max(references) else "below"
         found.append(
             f"The estimate lies {side} all reference models. There the model "

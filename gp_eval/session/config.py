@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gp_eval._files import atomic_write
+from gp_eval.alarm import OnAlarm
 from gp_eval.costs import ItemCosts
 from gp_eval.data import References
 from gp_eval.errors import DataError, StateMismatchError
@@ -134,6 +135,8 @@ class SessionConfig(BaseConfig):
     target: str
     covar_module: KernelRecord | None
     costs: CostRecord | None = None
+    # Sessions from before there was an alarm go on without one.
+    on_alarm: OnAlarm = "warn"
 
 
 class MultiTargetConfig(BaseConfig):

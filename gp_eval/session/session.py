@@ -9,6 +9,7 @@ from typing import Any
 
 from gpytorch.kernels import Kernel
 
+from gp_eval.alarm import OnAlarm
 from gp_eval.costs import ItemCosts
 from gp_eval.data import References
 from gp_eval.loop import EvaluationLoop
@@ -71,6 +72,7 @@ class Session(BaseSession[SessionConfig]):
         seed: int = 0,
         costs: Mapping[str, float] | None = None,
         cost_aware: bool | None = None,
+        on_alarm: OnAlarm = "fallback",
     ) -> Session:
         """Start a session in a new or empty folder and hold it open for writing.
 
@@ -89,6 +91,9 @@ class Session(BaseSession[SessionConfig]):
                 is left, pending ones included.
             cost_aware: Select by information per cost; default where there are costs
                 and the model selects by information.
+            on_alarm: What to do when the target leaves what its references span:
+                ``"fallback"`` draws further items at random and estimates by that,
+                ``"warn"`` goes on with the model.
 
         Raises:
             StateMismatchError: If the folder holds a session already.
@@ -109,6 +114,7 @@ class Session(BaseSession[SessionConfig]):
             covar_module=None
             if kernel is None
             else describe_kernel(kernel, references),
+            on_alarm=on_alarm,
             **common_settings(
                 references,
                 model=model,
@@ -249,6 +255,7 @@ def _make_loop(
         seed=config.seed,
         costs=None if record is None else record.read(config.items),
         cost_aware=None if record is None else record.cost_aware,
+        on_alarm=config.on_alarm,
     )
 
 

@@ -164,6 +164,8 @@ def test_status_is_a_line_for_each_target(joint: Path) -> None:
             "skipped": 0,
             "done": False,
             "stop_reason": None,
+            "off_range_since": None,
+            "off_range": None,
         }
     shown = gp_eval("status", joint).out.splitlines()
     assert [line[:3].strip() for line in shown] == ["tar", "a", "b c"]

@@ -59,6 +59,8 @@ def test_told_scores_show_in_the_status(run: Path) -> None:
         "skipped": 0,
         "done": False,
         "stop_reason": None,
+        "off_range_since": None,
+        "off_range": None,
     }
     assert record["low"] < record["estimate"] < record["high"]
     assert b in gp_eval("ask", run, "--pending").out

@@ -78,6 +78,7 @@ class AIPW(SampleModel):
     """
 
     name: ClassVar[str] = "aipw"
+    adapts_off_range: ClassVar[bool] = True
 
     def __init__(self, references: References, *, ridge_alpha: float = 10.0) -> None:
         require_uniform(self.name, references)
@@ -142,6 +143,7 @@ class BayesianAIPW(SampleModel):
     """
 
     name: ClassVar[str] = "bayes-aipw"
+    adapts_off_range: ClassVar[bool] = True
 
     def __init__(self, references: References) -> None:
         require_uniform(self.name, references)

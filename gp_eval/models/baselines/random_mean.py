@@ -41,6 +41,7 @@ class RandomMean(SampleModel):
     """
 
     name: ClassVar[str] = "rs-mean"
+    adapts_off_range: ClassVar[bool] = True
 
     def __init__(self, references: References) -> None:
         require_uniform(self.name, references)
