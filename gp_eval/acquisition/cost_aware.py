@@ -28,7 +28,7 @@ _FREE = 2.0**-600
 class ItemCostModel(DeterministicModel):
     """BoTorch model of what items cost; inputs are item indices.
 
-    BoTorch's :class:`~botorch.acquisition.cost_aware.InverseCostWeightedUtility` takes
+    BoTorch's ``InverseCostWeightedUtility`` takes
     positive costs only. A free item is therefore put at ``2^-600`` of the smallest
     positive cost: small enough that any information at all makes it the first choice,
     large enough to keep the quotient finite, and a power of two, so that free items
