@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gp_eval.decision import Decision
     from gp_eval.diagnosis import Diagnosis, check_references
     from gp_eval.disco import DiscoOptions, DiscoPlan
+    from gp_eval.evaluation import evaluate
     from gp_eval.groups import group_estimates
     from gp_eval.kernels import (
         LMCKernel,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         ReferenceScoreKernel,
     )
     from gp_eval.likelihoods import BucketGaussianLikelihood
-    from gp_eval.loop import EvaluationLoop, Result, evaluate
+    from gp_eval.loop import EvaluationLoop, Result
     from gp_eval.means import ReferenceMean
     from gp_eval.models import (
         BayesAME,
@@ -93,7 +94,7 @@ _HOMES = {
     "build_report": "report.build",
     "check_references": "diagnosis",
     "compare": "comparison",
-    "evaluate": "loop",
+    "evaluate": "evaluation",
     "exact_inference": "settings",
     "group_estimates": "groups",
     "inverse_cost": "acquisition",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 
 import torch
@@ -16,12 +16,11 @@ from gp_eval.costs import ItemCosts
 from gp_eval.data import References
 from gp_eval.deciding import Deciding
 from gp_eval.models.protocol import AdaptsOffRange, PerformanceModel
-from gp_eval.models.registry import make_model
 from gp_eval.result import Result, StopReason
 from gp_eval.spending import Spending, check_costs
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["EvaluationLoop", "Result", "StopReason", "evaluate"]
+__all__ = ["EvaluationLoop", "Result", "StopReason"]
 
 
 class EvaluationLoop:
@@ -292,51 +291,3 @@ class EvaluationLoop:
 def _equal_items(references: References) -> torch.Tensor:
     """Group of each item; items of a group are the same to every reference."""
     return torch.unique(references.scores, dim=0, return_inverse=True)[1]
-
-
-def evaluate(
-    references: References,
-    score: Callable[[str], float],
-    *,
-    target: str = "target",
-    model: str | PerformanceModel = "bayesame",
-    stop: StoppingRule | None = None,
-    seed: int = 0,
-    costs: Mapping[str, float] | None = None,
-    cost_aware: bool | None = None,
-    on_alarm: OnAlarm = "fallback",
-) -> Result:
-    """Evaluate one target until the rule says stop, in memory.
-
-    For runs that must survive a kill, use :class:`~gp_eval.Session`.
-
-    Args:
-        references: Reference scores of the benchmark.
-        score: Runs the target on one item id and returns its score.
-        target: Name of the target.
-        model: A registered name, or a fresh model built from ``references``.
-        stop: Default that of :class:`~gp_eval.StoppingRule`.
-        seed: Fixes the run.
-        costs: What each item costs, by id.
-        cost_aware: See :class:`EvaluationLoop`.
-        on_alarm: What to do when the target is out of the range of the references.
-
-    Example:
-        >>> result = evaluate(references, lambda item: float(my_model_is_right(item)))
-        >>> print(result.mean, result.low, result.high, result.n)
-    """
-    if isinstance(model, str):
-        model = make_model(model, references)
-    loop = EvaluationLoop(
-        model,
-        references,
-        stop=stop or StoppingRule(),
-        seed=seed,
-        costs=None if costs is None else ItemCosts.of_items(costs, references.items),
-        cost_aware=cost_aware,
-        on_alarm=on_alarm,
-    )
-    while not loop.done:
-        for item in loop.ask():
-            loop.tell(item, float(score(references.items[item])))
-    return loop.result(target, references.items)

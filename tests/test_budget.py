@@ -10,7 +10,8 @@ import torch
 from oracles import Problem, make_problem
 
 from gp_eval.costs import ItemCosts
-from gp_eval.loop import EvaluationLoop, evaluate
+from gp_eval.evaluation import evaluate
+from gp_eval.loop import EvaluationLoop
 from gp_eval.models import make_model
 from gp_eval.multi_target_loop import MultiTargetLoop
 from gp_eval.stopping import StoppingRule

@@ -6,7 +6,8 @@ from oracles import Problem, make_problem
 from scipy import stats
 
 from gp_eval.data import References
-from gp_eval.loop import EvaluationLoop, evaluate
+from gp_eval.evaluation import evaluate
+from gp_eval.loop import EvaluationLoop
 from gp_eval.models import Performance, make_model
 from gp_eval.stopping import StoppingRule
 

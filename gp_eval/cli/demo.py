@@ -13,10 +13,11 @@ from gp_eval._random import random_order
 from gp_eval.cli.output import note, print_json, print_table, progress_console
 from gp_eval.data import References
 from gp_eval.datasets import load_digits_benchmark
+from gp_eval.evaluation import evaluate
 from gp_eval.experiments import random_sample_rmse
-from gp_eval.loop import Result, evaluate
 from gp_eval.models import model_names
 from gp_eval.report.curves import Curve, check_picture, plot_curves
+from gp_eval.result import Result
 from gp_eval.stopping import StoppingRule
 
 __all__ = ["run_demo"]

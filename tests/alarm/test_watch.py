@@ -9,8 +9,9 @@ from alarm_problems import with_target
 from gp_eval import BayesAME, EvaluationLoop, References, Session, StoppingRule
 from gp_eval.alarm import ControlVariate, RangeWatch, design_estimate
 from gp_eval.alarm.watch import is_look
-from gp_eval.loop import Result, evaluate
+from gp_eval.evaluation import evaluate
 from gp_eval.models import make_model
+from gp_eval.result import Result
 
 NEVER = StoppingRule(width=1e-12)
 ACTIVE = {"margin": 10_000, "refit_every": 20}

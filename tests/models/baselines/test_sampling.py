@@ -12,7 +12,7 @@ from oracles import Problem, make_problem
 
 from gp_eval.data import References
 from gp_eval.errors import DataError
-from gp_eval.loop import evaluate
+from gp_eval.evaluation import evaluate
 from gp_eval.models import PerformanceModel
 from gp_eval.models.baselines import (
     AIPW,
