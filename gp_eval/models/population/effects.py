@@ -11,6 +11,7 @@ __all__ = ["fit_effects"]
 
 _STEPS = 100
 _TOLERANCE = 1e-9
+_ROUNDING = 1e-12
 
 
 def fit_effects(
@@ -47,15 +48,26 @@ def fit_effects(
     features, weight = statistics.features(phi), statistics.score_weight(phi)
     penalty = std.pow(-2)
     effects = mean.clone()
+
+    def loss(at: Tensor) -> Tensor:
+        predictor = features @ at
+        terms = weight * (torch.nn.functional.softplus(predictor) - scores * predictor)
+        return terms.sum() + 0.5 * (penalty * (at - mean).square()).sum()
+
     for _ in range(_STEPS):
         at = statistics.response(phi, features @ effects)
         score = features.T @ (weight * (scores - at)) - penalty * (effects - mean)
         curvature = weight * statistics.sensitivity_at(at)
         information = features.T @ (curvature.unsqueeze(-1) * features)
         step = torch.linalg.solve(information + torch.diag(penalty), score)
-        if statistics.bounded:  # far from the optimum a full step can overshoot
-            step = step / step.abs().max().clamp_min(1.0)
-        effects = effects + step
+        if not statistics.bounded:  # linear: one step is all there is
+            return effects + step
+        effects, before = effects + step, loss(effects)
+        # Far from the optimum a full step can overshoot. The loss is convex: a shorter
+        # one lowers it, up to rounding.
+        while float(loss(effects) - before) > _ROUNDING * abs(float(before)):
+            step = step / 2
+            effects = effects - step
         if float(step.abs().max()) < _TOLERANCE * (1.0 + float(effects.abs().max())):
             return effects
     raise RuntimeError(

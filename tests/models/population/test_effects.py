@@ -166,3 +166,35 @@ def test_the_order_of_scores_does_not_matter() -> None:
         rtol=1e-10,
         atol=1e-12,
     )
+
+
+@pytest.mark.parametrize("level", [1e3, 1e8, 1e12])
+def test_scores_far_from_zero_have_an_offset_all_the_same(level: float) -> None:
+    """Of scores near 1e12 four digits after the point are left."""
+    statistics, x = problem("unbounded")
+    scores = target("unbounded")
+    want = fit_effects(statistics, x, scores, **prior(statistics))
+    there = PopulationStatistics.from_scores(x + level, torch.ones(N).double())
+    got = fit_effects(there, x + level, scores + level, **prior(there))
+    torch.testing.assert_close(got, want, rtol=1e-14 * level + 1e-10, atol=0)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("n", [2, 3, 4, N])
+def test_references_that_nearly_agree_converge_to_the_optimum(
+    noise: float, n: int
+) -> None:
+    """Such as one model run again: a score weighs so much that effects go far."""
+    base = answers([0.0, 1.0], N, kind="continuous")
+    x = (base[:, :1] + noise * answers(spread(5), N, kind="unbounded")).clamp(0, 1)
+    statistics = PopulationStatistics.from_scores(x, torch.ones(N).double())
+    known, scores = prior(statistics), base[:n, 1]
+    got = fit_effects(statistics, x[:n], scores, **known)
+    design, weight = statistics.features(x[:n]), statistics.score_weight(x[:n])
+    slope = design.T @ (weight * (scores - (design @ got).sigmoid()))
+    slope = slope - (got - known["mean"]) / known["std"].square()
+    # Terms of the sum are as large as the weights.
+    scale = float((weight * scores).sum())
+    torch.testing.assert_close(
+        slope / scale, torch.zeros(3).double(), rtol=0, atol=1e-8
+    )
