@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import islice
+from itertools import groupby, islice
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -142,15 +142,19 @@ class EvaluationLoop:
         explores: Callable[[int], bool],
     ) -> list[int]:
         """The next ``q`` items, each drawn or selected as its position says."""
+        start = self.n + len(self.pending)
         chosen: list[int] = []
-        for _ in range(q):
-            at_random = explores(self.n + len(self.pending))
-            # A drawn item may cost more than is left where another does not.
-            found = self._draw(1) if at_random else []
-            found = found or self._select(acquisition, 1)
-            chosen += found
-            for item in found:
+        for at_random, places in groupby(range(start, start + q), key=explores):
+            wanted = len(list(places))
+            drawn = self._draw(wanted) if at_random else []
+            for item in drawn:
                 self.reserve(item)
+            # Also where a drawn item would cost too much, for another may not.
+            left = wanted - len(drawn)
+            selected = self._select(acquisition, left) if left else []
+            for item in selected:
+                self.reserve(item)
+            chosen += drawn + selected
         return chosen
 
     def _select(self, acquisition: AcquisitionFunction, q: int) -> list[int]:

@@ -45,7 +45,8 @@ def records(run: Path, *flags: object) -> list[dict]:
 def test_status_without_the_flag_is_what_it_was(single: Path) -> None:
     (plain,) = records(single)
     assert " ".join(plain) == (
-        "target estimate low high width n N pending skipped done stop_reason"
+        "target estimate low high width n N pending skipped done stop_reason "
+        "off_range_since off_range"
     )
     outcome = gp_eval("status", single)
     assert outcome.out.count("\n") == 2

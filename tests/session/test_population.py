@@ -232,9 +232,9 @@ def test_surprises_are_predictions_from_all_other_items(
 def test_the_names_of_the_registry_and_of_the_class_are_the_same_model(
     problem: tuple[References, dict[str, float]],
 ) -> None:
-    made = make_model("population", problem[0], initial=2, explore=None)
+    made = make_model("population", problem[0], initial=2, inflation=1.5)
     assert isinstance(made, Population)
-    assert (made.initial, made.explore) == (2, None)
+    assert (made.initial, made.inflation) == (2, 1.5)
     with pytest.raises(ValueError, match=r"population: unknown options \['noise'\]"):
         make_model("population", problem[0], noise=0.1)
 

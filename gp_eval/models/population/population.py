@@ -70,6 +70,8 @@ class Population:
     Args:
         references: Complete reference scores, at least two references.
         initial: Items chosen at random before any other.
+        explore: If given, one of so many items is chosen at random later on as well;
+            over the sets of the benchmark that cost more than it gave.
         inflation: Factor of the standard deviation of the score, at least 1.
         tolerance: For the buckets of continuous scores, see
             :meth:`~gp_eval.data.Buckets.from_references`.
@@ -88,15 +90,18 @@ class Population:
         references: References,
         *,
         initial: int = 10,
+        explore: int | None = None,
         inflation: float = 1.3,
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
         if initial < 0:
             raise ValueError(f"initial: expected at least 0, got {initial}")
+        if explore is not None and explore < 2:
+            raise ValueError(f"explore: expected at least 2 or None, got {explore}")
         if not inflation >= 1.0:
             raise ValueError(f"inflation: expected at least 1, got {inflation}")
-        self.initial, self.inflation = initial, inflation
+        self.initial, self.explore, self.inflation = initial, explore, inflation
         buckets = Buckets.from_references(references, tolerance=tolerance).to(device)
         prior = _prior_of(references.fingerprint, tolerance, buckets)
         self.model = SequentialPopulationModel(buckets, prior)
@@ -140,7 +145,9 @@ class Population:
 
     def explores(self, position: int) -> bool:
         """Whether the item after ``position`` others is chosen at random."""
-        return position < self.initial
+        if position < self.initial:
+            return True
+        return self.explore is not None and position % self.explore == 0
 
     @property
     def item_groups(self) -> Tensor:

@@ -46,6 +46,10 @@ _VARIANCE_STD, _NOISE_STD = 0.7, 0.25
 
 _TOTAL_STD = 0.2
 
+_LEAST_NOISE = -1.0
+"""Least log-noise of 0/1 scores. Items that all references get right teach none: every
+pseudo-target gets them right as well, and a target need not."""
+
 
 @dataclass(frozen=True)
 class PopulationPrior:
@@ -92,6 +96,8 @@ def fit_population_prior(buckets: Buckets, *, seed: int = 0) -> PopulationPrior:
         parts.append(part)
         slopes += found
     centre, _ = fit_variance_components(parts, _HYPERPRIOR, start=_HYPERPRIOR.mean)
+    if kernel.statistics.binary:
+        centre[-1].clamp_(min=_LEAST_NOISE)
     mean, std = kernel.effects_mean.clone(), kernel.effects_std.clone()
     if slopes:
         mean[1], std[1] = _slope_prior(slopes)

@@ -158,7 +158,7 @@ def test_sums_of_groups_are_those_of_conditioning(kind: str) -> None:
     model = make(references)
     tell(model, scores)
     weights = references.item_weights.unsqueeze(0)
-    mean, variance = model.weighted_sums(torch.cat([weights, 2 * weights]))
+    mean, variance, _ = model.weighted_sums(torch.cat([weights, 2 * weights]))
     torch.testing.assert_close(mean[0], model.performance_mean(), **CLOSE)
     torch.testing.assert_close(variance[0], model.performance_variance(), **CLOSE)
     torch.testing.assert_close(variance[1], 4 * variance[0], **CLOSE)
