@@ -134,14 +134,14 @@ def _of_fold(
             f"pseudo-targets: {error}"
         ) from error
     truth = scores @ references.item_weights
-    error = curves.mean.cpu() - truth.unsqueeze(-1)
+    missed = curves.mean.cpu() - truth.unsqueeze(-1)
     # Rounding is no error: a certain belief that is right to the last bits is right.
-    error[error.abs() <= _EXACT * truth.abs().amax()] = 0.0
-    one = half_width(torch.ones((), dtype=error.dtype))
+    missed[missed.abs() <= _EXACT * truth.abs().amax()] = 0.0
+    one = half_width(torch.ones((), dtype=missed.dtype))
     believed = (curves.half_width().cpu() / one).square()
-    n = torch.arange(1, n_max + 1, dtype=error.dtype)
+    n = torch.arange(1, n_max + 1, dtype=missed.dtype)
     own = references.item_weights.square().dot(_own(left, references))
-    return error.square() / believed.maximum(own * (1.0 - n / n_items))
+    return missed.square() / believed.maximum(own * (1.0 - n / n_items))
 
 
 def _own(left: References, references: References) -> Tensor:
