@@ -44,9 +44,9 @@ class RangeWatch:
     items are drawn at random, and the estimate is :func:`design_estimate`: items that
     the model had chosen, and scores told without being asked for, were not drawn and
     count as a stratum of their own; a model that had drawn all of its items at random
-    has a random sample already. Until :data:`ENOUGH` items are random, the estimate is
-    the regression on *all* evaluated items, with the larger one of its variance and
-    that of the model.
+    has a random sample already. Until :data:`ENOUGH` items are random, and as many as
+    the model had chosen, the estimate is the regression on *all* evaluated items, with
+    the larger one of its variance and that of the model.
 
     Everything follows from the scores and the order in which items were asked and told,
     so that a resumed run has the same alarm and draws the same items.
@@ -142,7 +142,9 @@ class RangeWatch:
         if not self.fallen_back:
             return belief
         drawn, others = self._strata(scores)
-        if drawn.shape[0] >= ENOUGH or len(scores) == len(self._values):
+        chosen = sum(item in self._asked for item in others.tolist())
+        enough = drawn.shape[0] >= max(ENOUGH, chosen)
+        if enough or len(scores) == len(self._values):
             return self._estimate(others, drawn)
         evaluated = torch.cat([others, drawn])
         pooled = self._estimate(evaluated[:0], evaluated)

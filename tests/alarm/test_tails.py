@@ -23,7 +23,7 @@ def slow(value: float, others: list[float], noise: float = 0.0) -> float:
     if above or k < 2:
         return (1 + above) / (k + 1)
     m = min(k - 1, max(5, math.ceil(k / 4)))
-    spacings = [(i + 1) * (down[i] - down[i + 1]) for i in range(m)]
+    spacings = [(i + 2) * (down[i] - down[i + 1]) for i in range(m)]
     scale = math.sqrt((sum(spacings) / m) ** 2 + noise**2)
     return float(stats.f.sf((value - down[0]) / scale, 2, 2 * m)) / (k + 1)
 

@@ -28,7 +28,9 @@ def started(
 
 def advance(loop: EvaluationLoop, scores: torch.Tensor, n: int, q: int = 1) -> None:
     while loop.n < n:
-        for item in loop.ask(min(q, n - loop.n)):
+        asked = loop.ask(min(q, n - loop.n))
+        assert asked, "nothing left to ask"
+        for item in asked:
             loop.tell(item, float(scores[item]))
 
 
@@ -111,6 +113,36 @@ def test_with_few_random_items_the_interval_is_the_wider_one() -> None:
     assert loop.width == pytest.approx(wider, rel=1e-10)
 
 
+def test_a_late_alarm_needs_as_many_random_items_as_were_chosen() -> None:
+    """After 53 chosen items, 30 random ones by themselves know less than all."""
+    references, scores = with_target(6.0)
+    usual, chosen = references.scores[:, 20], list(range(53))
+    loop = started(references)
+    for item in chosen:
+        loop.reserve(item)
+    for item in chosen:
+        loop.tell(item, float(usual[item]) if item < 35 else 3.0)
+    assert result(loop, references).range.since == 53
+
+    def expected(certain: list[int], sampled: list[int]) -> float:
+        values = scores.clone()
+        values[:53] = torch.tensor(list(loop.scores.values())[:53])
+        found = design_estimate(
+            values,
+            ControlVariate.of(references),
+            certain=torch.tensor(certain, dtype=torch.long),
+            sampled=torch.tensor(sampled),
+            weights=references.item_weights,
+        )
+        return float(found.mean)
+
+    advance(loop, scores, 53 + 52)
+    assert loop.estimate == pytest.approx(expected([], list(loop.scores)), rel=1e-10)
+    advance(loop, scores, 53 + 53)
+    drawn = list(loop.scores)[53:]
+    assert loop.estimate == pytest.approx(expected(chosen, drawn), rel=1e-10)
+
+
 def test_after_a_fall_back_items_are_drawn_at_random() -> None:
     """The next item is each of the others as often, over 300 seeds."""
     references, _ = with_target(6.0, n_items=20, n_references=30)
@@ -190,7 +222,7 @@ def test_a_model_that_draws_items_has_a_random_sample_already() -> None:
 def test_models_that_say_they_adapt_are_left_alone(model: str) -> None:
     references, scores = with_target(6.0)
     loop = started(references, model=model)
-    advance(loop, scores, 60)
+    advance(loop, scores, 25)
     state = result(loop, references).range
     assert state.action == "adapts"
     assert "allows for such targets itself" in state.sentence
