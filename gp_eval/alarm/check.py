@@ -19,7 +19,7 @@ LEVEL = 0.01
 """Tail probability at which each of the three tests raises the alarm.
 
 Over a whole run, with looks at 10, 15, 23 ... items, 2 % of targets that are like the
-references raise one (``benchmarks/off_range.py``, mean over 15 tables; at most 6 %).
+references raise one (``benchmarks/off_range.py``, mean over 14 tables; at most 6 %).
 """
 
 
