@@ -171,6 +171,8 @@ def test_an_interruption_saves_and_prints_the_line_that_goes_on(
         text=True,
         env=environment,
         start_new_session=True,
+        # A shell's background jobs ignore an interruption, and hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not Path(f"{slow}.on").exists():
