@@ -9,7 +9,8 @@ import numpy as np
 from gp_eval.planning.bootstrap import estimate, resampled, wilson
 from gp_eval.planning.content import Forecast, Quantiles
 from gp_eval.planning.recommend import acceptable
-from gp_eval.planning.stops import find_stops, wanted_width
+from gp_eval.planning.settings import wanted_width
+from gp_eval.planning.stops import find_stops
 from gp_eval.planning.tasks import Done
 from gp_eval.stopping import StoppingRule
 

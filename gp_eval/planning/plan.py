@@ -15,8 +15,7 @@ from gp_eval.planning.folds import Fold, check_table
 from gp_eval.planning.forecast import forecast
 from gp_eval.planning.recommend import FACTORS, recommend
 from gp_eval.planning.reference_curve import reference_curve
-from gp_eval.planning.settings import PlanSettings
-from gp_eval.planning.stops import wanted_width
+from gp_eval.planning.settings import PlanSettings, wanted_width
 from gp_eval.planning.tasks import Done, run_tasks
 from gp_eval.planning.work import Outlook, Work, prepare
 from gp_eval.stopping import StoppingRule

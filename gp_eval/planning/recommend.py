@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gp_eval.planning.content import Forecast, Recommendation
-from gp_eval.planning.stops import wanted_width
+from gp_eval.planning.settings import wanted_width
 from gp_eval.stopping import StoppingRule
 
 __all__ = [

@@ -8,7 +8,7 @@ from gp_eval.models.registry import model_factory, takes_targets
 from gp_eval.planning.folds import PlanRegime
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["DEFAULT_MODELS", "REGIMES", "PlanSettings"]
+__all__ = ["DEFAULT_MODELS", "REGIMES", "PlanSettings", "wanted_width"]
 
 DEFAULT_MODELS = ("population", "bayesame", "rs-mean")
 """Models of a plan, where none are named."""
@@ -68,8 +68,7 @@ class PlanSettings:
                 raise ValueError(
                     f"models: {model!r} is about several targets; a plan is about one"
                 )
-        if self.stop.width is None:
-            raise ValueError("stop: a plan is about a width, got a rule without one")
+        wanted_width(self.stop)
         for name in ("targets", "n_max", "more", "jobs"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -78,3 +77,10 @@ class PlanSettings:
             raise ValueError(f"gap: expected 0 <= gap < 1, got {self.gap}")
         if not self.budget_s > 0.0:
             raise ValueError(f"budget_s: expected more than 0, got {self.budget_s}")
+
+
+def wanted_width(stop: StoppingRule) -> float:
+    """The width of a rule that has one; a plan checks that."""
+    if stop.width is None:
+        raise ValueError("stop: a plan is about a width, got a rule without one")
+    return stop.width

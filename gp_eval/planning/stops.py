@@ -11,10 +11,11 @@ from torch import Tensor
 
 from gp_eval.experiments.summary import first_stop
 from gp_eval.models.protocol import Performance
+from gp_eval.planning.settings import wanted_width
 from gp_eval.planning.tasks import Done
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["Stops", "find_stops", "squared_errors", "wanted_width"]
+__all__ = ["Stops", "find_stops", "squared_errors"]
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,12 @@ class Stops:
     projected: np.ndarray
 
 
-def wanted_width(stop: StoppingRule) -> float:
-    """The width of a rule that has one; a plan checks that."""
-    if stop.width is None:
-        raise ValueError("stop: a plan is about a width, got a rule without one")
-    return stop.width
-
-
 def find_stops(results: Sequence[Done], stop: StoppingRule) -> Stops:
     """Apply a stopping rule, without its budget, to stored curves."""
     curves = [done.curves for done in results if done.curves is not None]
     mean = torch.cat([c.mean for c in curves])
     variance = torch.cat([c.variance for c in curves]).clamp_min(0.0)
-    widths = Performance(mean, variance).width()
+    widths = 2 * torch.cat([c.half_width() for c in curves])
     n, stopped = first_stop(
         mean, widths, width=wanted_width(stop), stable=stop.stable, window=stop.window
     )
