@@ -61,6 +61,20 @@ class PopulationTable:
             return tuple(table[:, columns][rows] for table in self._stored)
         return tuple(table[rows.unsqueeze(-1), columns] for table in self._stored)
 
+    def working(self, buckets: Tensor, ratio: Tensor) -> Tensor:
+        """Components of the covariance of these buckets' standardised scores.
+
+        Args:
+            buckets: Buckets, shape ``n``.
+            ratio: Derivative of their working means over their scales, shape ``n``.
+
+        Returns:
+            ``4 x n x n``, without variances.
+        """
+        *components, difficulty = self.components(buckets, buckets)
+        outer = ratio.unsqueeze(-1) * ratio
+        return torch.stack([*components, difficulty * outer])
+
     def _components(
         self, rows: Tensor | slice, columns: Tensor | slice
     ) -> tuple[Tensor, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -39,13 +37,16 @@ class SequentialPopulationModel(SequentialBucketModel):
         kernel = PopulationKernel(statistics).to(buckets.phi.device)
         kernel.effects_mean.copy_(prior.effects_mean)
         kernel.effects_std.copy_(prior.effects_std)
+        with torch.no_grad():
+            kernel.log_variances.copy_(prior.log_variances[:-1])
+            kernel.effects.copy_(prior.effects_mean)
         super().__init__(
             buckets, noise=1.0, covar_module=kernel, mean_module=PopulationMean(kernel)
         )
         self.prior = prior
         # A buffer, so that a state dict has the noise as well.
         self.register_buffer("_log_noise", prior.log_variances[-1].clone())
-        self.set_hyperparameters(prior.log_variances, prior.effects_mean)
+        self._follow_scale()
 
     @property
     def kernel(self) -> PopulationKernel:
@@ -74,10 +75,13 @@ class SequentialPopulationModel(SequentialBucketModel):
 
     def refresh(self) -> None:
         """Take over new hyperparameters: mean, scale and noise of every item."""
+        self._follow_scale()
+        super().refresh()
+
+    def _follow_scale(self) -> None:
         with torch.no_grad():
             variance = self.kernel.scale(self.buckets.phi).square()
         self._set_noise(self._log_noise.exp() * variance / self.ability_counts)
-        super().refresh()
 
     # Learning from the target
 
@@ -100,18 +104,13 @@ class SequentialPopulationModel(SequentialBucketModel):
         assert isinstance(table, PopulationTable)
         scale, slope = table.scale[buckets], table.sensitivity[buckets]
         ratio = slope / scale
-        *components, difficulty = table.components(buckets, buckets)
         outer = ratio.unsqueeze(-1) * ratio
         residuals = (self._scores[self.evaluated] - self.prior_mean[buckets]) / scale
         data = Components(
-            matrices=torch.stack([*components, difficulty * outer]),
+            matrices=table.working(buckets, ratio),
             fixed=table.effects(buckets, buckets) * outer,
             residuals=residuals.unsqueeze(-1),
         )
         return fit_variance_components(
             [data], self.prior.of_components(), start=self.log_variances
         )
-
-    def predictions(self, items: Sequence[int]) -> Tensor:
-        """Posterior means of the scores of these items."""
-        return self.engine.mean[self.point_ability[list(items)]]

@@ -182,9 +182,7 @@ def _working(
     phi = table.phi[chosen]
     mean = statistics.smoothed_mean(phi) if statistics.bounded else phi.mean(-1)
     ratio = statistics.sensitivity_at(mean) / statistics.scale_at(phi, mean)
-    *components, difficulty = table.components(chosen, chosen)
-    difficulty = difficulty * ratio.unsqueeze(-1) * ratio
-    return torch.stack([*components, difficulty])
+    return table.working(chosen, ratio)
 
 
 def _slope_prior(slopes: list[float]) -> tuple[float, float]:
