@@ -13,6 +13,9 @@ _STEPS = 100
 _TOLERANCE = 1e-9
 _ROUNDING = 1e-12
 
+_PSEUDO_SCORES = 2.0
+"""Scores of one half that are added: a success and a failure, as in Laplace's rule."""
+
 
 def fit_effects(
     statistics: PopulationStatistics,
@@ -27,6 +30,10 @@ def fit_effects(
     Solves :math:`X^\top r \, (s - p) = (\theta - \theta_0) / \tau^2` with
     :math:`r = J / \operatorname{var}(s)`: for scores in [0, 1] a logistic regression
     with a normal prior, whose solution is unique.
+
+    A success and a failure are added to scores in [0, 1], spread over the items:
+    where a model is linearised, its variance is taken, and a target that was right so
+    far has not the variance 0. The posterior mean makes up for it.
 
     Args:
         statistics: Of the references.
@@ -46,6 +53,10 @@ def fit_effects(
     if statistics.bounded:
         scores = scores.clamp(0.0, 1.0)
     features, weight = statistics.features(phi), statistics.score_weight(phi)
+    if statistics.bounded and (n := scores.shape[0]):
+        total = n + _PSEUDO_SCORES
+        scores = (n * scores + _PSEUDO_SCORES / 2) / total
+        weight = weight * (total / n)
     penalty = std.pow(-2)
     effects = mean.clone()
 

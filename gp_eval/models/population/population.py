@@ -28,6 +28,9 @@ _EVERY = 50
 _EARLY = 10.0
 """Scores at which the variance of the score is inflated twice as much as in the end."""
 
+_FEW = 4.0
+"""References at which it is inflated twice as much as with many."""
+
 
 def is_update(n: int) -> tuple[bool, bool]:
     """Whether effects, and whether variances, are fitted after ``n`` items.
@@ -63,9 +66,10 @@ class Population:
     and at ``n = N`` the mean with variance 0.
 
     The standard deviation of the score is inflated by ``inflation`` times
-    :math:`\sqrt{1 + 10 / n}`: a linearised model with fitted hyperparameters leaves
-    something out, the more so the fewer scores it was fitted to. Both numbers were
-    chosen by coverage over all sets of ``benchmarks/calibration.py``, not by set.
+    :math:`\sqrt{(1 + 10 / n)(1 + 4 / K)}`: a linearised model with fitted
+    hyperparameters leaves something out, the more so the fewer scores and references it
+    was fitted to. The numbers were chosen by coverage over all sets of
+    ``benchmarks/calibration.py``, not by set.
 
     Args:
         references: Complete reference scores, at least two references.
@@ -91,7 +95,7 @@ class Population:
         *,
         initial: int = 10,
         explore: int | None = None,
-        inflation: float = 1.3,
+        inflation: float = 1.25,
         tolerance: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -136,7 +140,8 @@ class Population:
         return Performance(self.model.performance_mean(), variance)
 
     def _variance_factor(self) -> float:
-        return self.inflation**2 * (1.0 + _EARLY / max(self.model.n, 1))
+        n, n_references = max(self.model.n, 1), self.model.buckets.phi.shape[1]
+        return self.inflation**2 * (1.0 + _EARLY / n) * (1.0 + _FEW / n_references)
 
     def acquisition(self) -> AcquisitionFunction:
         """Information gain about the score."""

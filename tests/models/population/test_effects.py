@@ -5,6 +5,7 @@ import pytest
 import torch
 from item_response import answers, spread
 from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from gp_eval.kernels import PopulationKernel, PopulationStatistics
@@ -33,7 +34,10 @@ def fitted(kind: str, scores: torch.Tensor) -> torch.Tensor:
 
 
 def by_bfgs(kind: str, scores: torch.Tensor) -> np.ndarray:
-    """The minimum of the penalised quasi-likelihood, as scipy finds it."""
+    """The minimum of the penalised quasi-likelihood, as scipy finds it.
+
+    A success and a failure are added, an ``N``-th of each on every item.
+    """
     statistics, x = problem(kind)
     design, phi = statistics.features(x).numpy(), statistics.dispersion_of(x).numpy()
     known = prior(statistics)
@@ -41,8 +45,9 @@ def by_bfgs(kind: str, scores: torch.Tensor) -> np.ndarray:
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         eta = design @ theta
-        value = ((np.logaddexp(0.0, eta) - s * eta) / phi).sum()
-        slope = design.T @ ((1 / (1 + np.exp(-eta)) - s) / phi)
+        zero, one, p = np.logaddexp(0.0, eta), np.logaddexp(0.0, -eta), expit(eta)
+        value = ((zero - s * eta + zero / N + one / N) / phi).sum()
+        slope = design.T @ ((p - s + p / N - (1 - p) / N) / phi)
         z = (theta - mean) / std
         return value + 0.5 * (z * z).sum(), slope + z / std
 
@@ -69,10 +74,12 @@ def test_all_right_and_all_wrong_converge_to_the_optimum(
     scores = torch.full((n,), value, dtype=torch.float64)
     got = fit_effects(statistics, x[:n], scores, **known)
     design, phi = statistics.features(x[:n]), statistics.dispersion_of(x[:n])
-    residual = (scores - (design @ got).sigmoid()) / phi
+    p = (design @ got).sigmoid()
+    residual = (scores - p + (1 - 2 * p) / n) / phi
     slope = design.T @ residual - (got - known["mean"]) / known["std"].square()
     torch.testing.assert_close(slope, torch.zeros(3).double(), rtol=0, atol=1e-7)
-    assert (float(got[0]) > 0) == (value == 1.0)
+    opposite = fit_effects(statistics, x[:n], 1 - scores, **known)
+    assert (got[0] > opposite[0]) == (value == 1.0)
 
 
 def test_agrees_with_logistic_regression_of_scikit_learn() -> None:
@@ -87,8 +94,10 @@ def test_agrees_with_logistic_regression_of_scikit_learn() -> None:
     mean = torch.zeros(3, dtype=torch.float64)
     got = fit_effects(statistics, x, scores, mean=mean, std=std)
     design = (statistics.features(x) * std).numpy()
+    labels = np.concatenate([scores.numpy(), np.ones(N), np.zeros(N)]).astype(int)
+    weight = np.repeat([1.0, 1 / N, 1 / N], N)  # the last two: one of each in all
     theirs = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
-    theirs.fit(design, scores.numpy().astype(int))
+    theirs.fit(np.tile(design, (3, 1)), labels, sample_weight=weight)
     np.testing.assert_allclose(got / std, theirs.coef_[0], rtol=1e-6)
 
 
@@ -102,7 +111,7 @@ def test_fractional_scores_are_mixtures_of_right_and_wrong() -> None:
     offset = (design @ known["mean"]).repeat(2)
     twice = torch.cat([design, design])
     labels = torch.cat([torch.ones(N), torch.zeros(N)]).double()
-    weight = torch.cat([scores, 1 - scores])
+    weight = torch.cat([scores, 1 - scores]) + 1 / N  # and one of each in all
 
     def loss(flat: np.ndarray) -> float:
         z = torch.from_numpy(flat)
@@ -191,7 +200,8 @@ def test_references_that_nearly_agree_converge_to_the_optimum(
     known, scores = prior(statistics), base[:n, 1]
     got = fit_effects(statistics, x[:n], scores, **known)
     design, weight = statistics.features(x[:n]), statistics.score_weight(x[:n])
-    slope = design.T @ (weight * (scores - (design @ got).sigmoid()))
+    p = (design @ got).sigmoid()
+    slope = design.T @ (weight * (scores - p + (1 - 2 * p) / n))
     slope = slope - (got - known["mean"]) / known["std"].square()
     # Terms of the sum are as large as the weights.
     scale = float((weight * scores).sum())

@@ -149,6 +149,16 @@ def test_inflation_scales_every_interval_and_no_estimate() -> None:
     torch.testing.assert_close(sums[1].mean[0], wide.performance().mean)
 
 
+@pytest.mark.parametrize("n", [0, 1, 8])
+def test_the_fewer_scores_and_references_the_wider(n: int) -> None:
+    references, scores = benchmark()
+    model = Population(references, inflation=1.5)
+    tell(model, scores, list(range(n)))
+    factor = 1.5**2 * (1 + 10 / max(n, 1)) * (1 + 4 / len(references.models))
+    want = factor * float(model.model.performance_variance())
+    assert float(model.performance().variance) == pytest.approx(want, rel=1e-12)
+
+
 # Which items
 
 

@@ -125,8 +125,12 @@ def test_residuals_are_those_of_effects_fitted_to_all_scores() -> None:
 def free_effects(
     statistics: PopulationStatistics, x: torch.Tensor, scores: torch.Tensor
 ) -> torch.Tensor:
-    """By Newton's method on autograd's derivatives."""
+    """By Newton's method on autograd's derivatives.
+
+    A success and a failure are added, spread over the items.
+    """
     features, phi = statistics.features(x), statistics.dispersion_of(x)
+    scores, phi = (scores + 1 / len(x)) / (1 + 2 / len(x)), phi / (1 + 2 / len(x))
     mean = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
     std = torch.tensor([3.0, prior._FREE, 1.0], dtype=torch.float64)
 
