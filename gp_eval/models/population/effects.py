@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -38,50 +40,58 @@ def fit_effects(
     Args:
         statistics: Of the references.
         phi: Rows of reference scores of the items, ``n x K``.
-        scores: Scores of the target, shape ``n``. Where those of the references are in
+        scores: Scores of targets, ``... x n``. Where those of the references are in
             [0, 1], others count as the nearer end: no mean of the logit link is beyond,
             and they would draw the effects without limit.
         mean: Prior mean of the effects, shape ``F``.
         std: Prior standard deviations, shape ``F``.
 
     Returns:
-        The effects, shape ``F``.
+        The effects of each target, ``... x F``.
 
     Raises:
         RuntimeError: If scoring does not converge.
     """
-    if statistics.bounded:
-        scores = scores.clamp(0.0, 1.0)
     features, weight = statistics.features(phi), statistics.score_weight(phi)
-    if statistics.bounded and (n := scores.shape[0]):
+    if statistics.bounded and (n := scores.shape[-1]):
         total = n + _PSEUDO_SCORES
-        scores = (n * scores + _PSEUDO_SCORES / 2) / total
+        scores = (n * scores.clamp(0.0, 1.0) + _PSEUDO_SCORES / 2) / total
         weight = weight * (total / n)
-    penalty = std.pow(-2)
-    effects = mean.clone()
+    precision = std.pow(-2)
+    effects = mean.expand(*scores.shape[:-1], -1)
 
     def loss(at: Tensor) -> Tensor:
-        predictor = features @ at
-        terms = weight * (torch.nn.functional.softplus(predictor) - scores * predictor)
-        return terms.sum() + 0.5 * (penalty * (at - mean).square()).sum()
+        predictor = at @ features.T
+        terms = torch.nn.functional.softplus(predictor) - scores * predictor
+        return terms @ weight + 0.5 * (at - mean).square() @ precision
 
     for _ in range(_STEPS):
-        at = statistics.response(phi, features @ effects)
-        score = features.T @ (weight * (scores - at)) - penalty * (effects - mean)
-        curvature = weight * statistics.sensitivity_at(at)
-        information = features.T @ (curvature.unsqueeze(-1) * features)
-        step = torch.linalg.solve(information + torch.diag(penalty), score)
+        at = statistics.response(phi, effects @ features.T)
+        slope = (weight * (scores - at)) @ features - precision * (effects - mean)
+        curvature = (weight * statistics.sensitivity_at(at)).unsqueeze(-2)
+        information = (curvature * features.T) @ features
+        step = torch.linalg.solve(information + torch.diag(precision), slope)
         if not statistics.bounded:  # linear: one step is all there is
             return effects + step
-        effects, before = effects + step, loss(effects)
-        # Far from the optimum a full step can overshoot. The loss is convex: a shorter
-        # one lowers it, up to rounding.
-        while float(loss(effects) - before) > _ROUNDING * abs(float(before)):
-            step = step / 2
-            effects = effects - step
-        if float(step.abs().max()) < _TOLERANCE * (1.0 + float(effects.abs().max())):
+        step = _shortened(loss, effects, step)
+        effects = effects + step
+        if float((step.abs() / (1.0 + effects.abs())).max()) < _TOLERANCE:
             return effects
     raise RuntimeError(
-        f"effects of the target did not converge in {_STEPS} steps on {len(scores)} "
-        "scores"
+        f"effects of the target did not converge in {_STEPS} steps on "
+        f"{scores.shape[-1]} scores"
     )
+
+
+def _shortened(loss: Callable[[Tensor], Tensor], start: Tensor, step: Tensor) -> Tensor:
+    """Steps halved until the loss of none rises.
+
+    Far from the optimum a full step can overshoot. The loss is convex: a shorter one
+    lowers it, up to rounding.
+    """
+    before = loss(start)
+    while True:
+        worse = loss(start + step) - before > _ROUNDING * before.abs()
+        if not bool(worse.any()):
+            return step
+        step = torch.where(worse.unsqueeze(-1), step / 2, step)

@@ -141,48 +141,41 @@ def _pseudo_targets(
     others = phi[:, rest]
     # The link is that of all references, though the others alone may be in [0, 1].
     statistics = PopulationStatistics.from_scores(others, counts, bounded=bounded)
-    table = PopulationTable(PopulationKernel(statistics), others)
     everyone = buckets.item_bucket.cpu()
     some = torch.randperm(everyone.shape[0], generator=generator)[:_ITEMS]
     chosen = everyone[some]
-    residuals, slopes = [], []
-    for reference in fold[:_FOLD].tolist():
-        scores = phi[:, reference]
-        effects = _free_effects(statistics, others, scores, everyone)
-        mean = statistics.mean_at(others, effects)
-        scale = statistics.scale_at(others, mean)
-        residuals.append(((scores - mean) / scale)[chosen])
-        if statistics.bounded:
-            slopes.append(float(effects[1]))
+    scores = phi[:, fold[:_FOLD]].T
+    effects = _free_effects(statistics, others, scores, everyone)
+    mean = statistics.response(others, effects @ statistics.features(others).T)
+    residuals = ((scores - mean) / statistics.scale_at(others, mean))[:, chosen]
     part = Components(
-        matrices=_working(table, statistics, chosen),
+        matrices=_working(statistics, others[chosen]),
         fixed=None,
-        residuals=torch.stack(residuals, dim=-1),
-        weight=1.0 / len(residuals),  # pseudo-targets of a fold are not independent
+        residuals=residuals.T.contiguous(),
+        # Pseudo-targets of a fold are not independent.
+        weight=1.0 / scores.shape[0],
     )
-    return part, slopes
+    return part, effects[:, 1].tolist() if statistics.bounded else []
 
 
 def _free_effects(
     statistics: PopulationStatistics, phi: Tensor, scores: Tensor, items: Tensor
 ) -> Tensor:
+    """Effects of pseudo-targets, from scores ``m x B`` of all items."""
     kernel = PopulationKernel(statistics)
     std = kernel.effects_std.clone()
     if statistics.bounded:
         std[1] = _FREE
-    return fit_effects(
-        statistics, phi[items], scores[items], mean=kernel.effects_mean, std=std
-    )
+    mean = kernel.effects_mean
+    return fit_effects(statistics, phi[items], scores[:, items], mean=mean, std=std)
 
 
-def _working(
-    table: PopulationTable, statistics: PopulationStatistics, chosen: Tensor
-) -> Tensor:
-    """Components of these buckets in working units at the means of references."""
-    phi = table.phi[chosen]
+def _working(statistics: PopulationStatistics, phi: Tensor) -> Tensor:
+    """Components of these rows in working units at the means of references."""
+    table = PopulationTable(PopulationKernel(statistics), phi)
     mean = statistics.smoothed_mean(phi) if statistics.bounded else phi.mean(-1)
     ratio = statistics.sensitivity_at(mean) / statistics.scale_at(phi, mean)
-    return table.working(chosen, ratio)
+    return table.working(torch.arange(phi.shape[0]), ratio)
 
 
 def _slope_prior(slopes: list[float]) -> tuple[float, float]:

@@ -208,3 +208,12 @@ def test_references_that_nearly_agree_converge_to_the_optimum(
     torch.testing.assert_close(
         slope / scale, torch.zeros(3).double(), rtol=0, atol=1e-8
     )
+
+
+@pytest.mark.parametrize("kind", ["binary", "continuous", "unbounded"])
+def test_targets_at_once_have_the_effects_of_each_alone(kind: str) -> None:
+    statistics, x = problem(kind)
+    scores = torch.stack([target(kind, ability=a) for a in (-4.0, 0.0, 0.8, 5.0)])
+    got = fit_effects(statistics, x, scores, **prior(statistics))
+    for row, own in zip(got, scores, strict=True):
+        torch.testing.assert_close(row, fitted(kind, own), rtol=1e-10, atol=1e-12)
