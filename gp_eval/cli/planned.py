@@ -1,4 +1,4 @@
-"""``gp-eval start --plan``: the settings of a plan, where no flag says else."""
+"""``--plan`` of ``start`` and ``run``: settings of a plan, where no flag says else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gp_eval.data import References
 from gp_eval.planning.files import check_plan, read_plan
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["planned"]
+__all__ = ["SETTINGS", "planned"]
 
-
-_SETTINGS = ("model", "width", "stable", "window")
+SETTINGS = ("model", "width", "stable", "window")
+"""What a plan may give."""
 
 
 def planned(
@@ -50,12 +50,12 @@ def planned(
         stable=best.stable if "stable" in left_open else stop.stable,
         window=best.window if "window" in left_open else stop.window,
     )
-    used = [name for name in _SETTINGS if name in left_open]
+    used = [name for name in SETTINGS if name in left_open]
     note(
         f"Plan: {model}, width {stop.width:.4g}, stable {stop.stable:g}, window "
         f"{stop.window} ({', '.join(used) or 'nothing'} of the plan)"
     )
-    if len(used) == len(_SETTINGS):
+    if len(used) == len(SETTINGS):
         note(f"Expected: about {best.items:.0f} of {plan.n_items} items")
     if not best.acceptable:
         note(f"warning: {best.reason}")

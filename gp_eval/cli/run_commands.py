@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +19,25 @@ from gp_eval.cli.options import (
     Until,
     option,
 )
+from gp_eval.cli.run_flags import (
+    AcceptChanges,
+    BatchSize,
+    Exclude,
+    Filter,
+    Metric,
+    Model,
+    OnAlarm,
+    OnErrorOption,
+    Plan,
+    Refs,
+    Seed,
+    Stable,
+    Target,
+    Targets,
+    Tool,
+    Tries,
+    Window,
+)
 
 __all__ = ["run_app"]
 
@@ -29,60 +47,6 @@ run_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Tool = Annotated[
-    list[str], typer.Argument(metavar="-- TOOL...", help="The tool's own flags.")
-]
-Refs = Annotated[
-    Path | None,
-    option("refs", "Table of reference scores; needed the first time."),
-]
-Target = Annotated[
-    str | None, option("target", "Name of the model. [default: of the tool's flags]")
-]
-Targets = Annotated[
-    list[str] | None,
-    option("target", "Name of a model; may be repeated. [default: target]"),
-]
-Model = Annotated[
-    str | None, option("model", "Model that estimates the score. [default: bayesame]")
-]
-Stable = Annotated[
-    float | None,
-    option("stable", "Range of the last estimates. [default: 0.005]", min=0),
-]
-Window = Annotated[
-    int | None,
-    option("window", "Number of last estimates looked at. [default: 30]", min=1),
-]
-Seed = Annotated[int | None, option("seed", "Fixes every random choice. [default: 0]")]
-Exclude = Annotated[
-    list[str] | None,
-    option("exclude", "Reference model to leave out; may be repeated."),
-]
-BatchSize = Annotated[int, option("batch", "Items handed to the tool at once.", min=1)]
-OnErrorOption = Annotated[
-    str,
-    option(
-        "on-error",
-        "Items that fail: retry (and stop if that does not help), skip (they stay "
-        "unobserved) or score:0.",
-    ),
-]
-Tries = Annotated[
-    int | None,
-    option("tries", "How often an item is tried. [default: 3 to retry, else 1]", min=1),
-]
-Metric = Annotated[
-    str | None, option("metric", "Metric that counts. [default: of the references]")
-]
-Filter = Annotated[
-    str | None, option("filter", "Its filter. [default: of the references]")
-]
-AcceptChanges = Annotated[
-    bool,
-    typer.Option("--accept-changes", help="Go on with other flags of the tool."),
-]
-
 
 @run_app.command("lm-eval")
 def run_lm_eval(
@@ -91,6 +55,7 @@ def run_lm_eval(
     refs: Refs = None,
     target: Target = None,
     model: Model = None,
+    plan: Plan = None,
     width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
@@ -100,6 +65,7 @@ def run_lm_eval(
     cost_aware: CostAware = None,
     until: Until = None,
     level: Level = None,
+    on_alarm: OnAlarm = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -130,6 +96,7 @@ def run_lm_eval(
             targets=[target] if target else [],
             default_target=model_name(tool),
             model=model,
+            plan=plan,
             width=width,
             stable=stable,
             window=window,
@@ -139,6 +106,7 @@ def run_lm_eval(
             cost_aware=cost_aware,
             until=until,
             level=level,
+            on_alarm=None if on_alarm is None else on_alarm.value,
             seed=seed,
             exclude=exclude or [],
             batch=batch,
@@ -158,6 +126,7 @@ def run_inspect(
     refs: Refs = None,
     target: Target = None,
     model: Model = None,
+    plan: Plan = None,
     width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
@@ -167,6 +136,7 @@ def run_inspect(
     cost_aware: CostAware = None,
     until: Until = None,
     level: Level = None,
+    on_alarm: OnAlarm = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -202,6 +172,7 @@ def run_inspect(
             targets=[target] if target else [],
             default_target=model_name(tool),
             model=model,
+            plan=plan,
             width=width,
             stable=stable,
             window=window,
@@ -211,6 +182,7 @@ def run_inspect(
             cost_aware=cost_aware,
             until=until,
             level=level,
+            on_alarm=None if on_alarm is None else on_alarm.value,
             seed=seed,
             exclude=exclude or [],
             batch=batch,
@@ -236,6 +208,7 @@ def run_command(
     refs: Refs = None,
     target: Targets = None,
     model: Model = None,
+    plan: Plan = None,
     width: OwnWidth = None,
     stable: Stable = None,
     window: Window = None,
@@ -245,6 +218,7 @@ def run_command(
     cost_aware: CostAware = None,
     until: Until = None,
     level: Level = None,
+    on_alarm: OnAlarm = None,
     seed: Seed = None,
     exclude: Exclude = None,
     batch: BatchSize = 16,
@@ -270,6 +244,7 @@ def run_command(
             targets=target or [],
             default_target="target",
             model=model,
+            plan=plan,
             width=width,
             stable=stable,
             window=window,
@@ -279,6 +254,7 @@ def run_command(
             cost_aware=cost_aware,
             until=until,
             level=level,
+            on_alarm=None if on_alarm is None else on_alarm.value,
             seed=seed,
             exclude=exclude or [],
             batch=batch,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gp_eval.alarm import OnAlarm
 from gp_eval.cli.costs import read_costs
-from gp_eval.cli.options import decision_rule
+from gp_eval.cli.options import decision_rule, stopping_rule
+from gp_eval.cli.planned import SETTINGS, planned
 from gp_eval.costs import ItemCosts
+from gp_eval.data import References
 from gp_eval.errors import StateMismatchError
 from gp_eval.session import MultiTargetSession, Session
+from gp_eval.stopping import StoppingRule
 
-__all__ = ["RunOptions", "check_same", "given"]
+__all__ = ["RunOptions", "check_same", "rule", "with_plan"]
 
 AnySession = Session | MultiTargetSession
 
@@ -26,6 +30,7 @@ class RunOptions:
         targets: Names of targets.
         default_target: The name where none is given.
         model: Model that estimates.
+        plan: File of a plan, for what no flag says.
         width: Of the stopping rule.
         stable: Of the stopping rule.
         window: Of the stopping rule.
@@ -35,6 +40,7 @@ class RunOptions:
         cost_aware: Select by information per cost.
         until: Statement to decide.
         level: Probability that decides it.
+        on_alarm: What to do with a target out of range.
         seed: Of the session.
         exclude: Reference models to leave out.
         batch: Items at once.
@@ -49,6 +55,7 @@ class RunOptions:
     targets: list[str]
     default_target: str | None
     model: str | None
+    plan: Path | None
     width: float | None
     stable: float | None
     window: int | None
@@ -58,6 +65,7 @@ class RunOptions:
     cost_aware: bool | None
     until: str | None
     level: float | None
+    on_alarm: OnAlarm | None
     seed: int | None
     exclude: list[str]
     batch: int
@@ -68,7 +76,29 @@ class RunOptions:
     strict: bool
 
 
-def given(options: RunOptions) -> dict[str, Any]:
+def rule(options: RunOptions) -> StoppingRule:
+    """The stopping rule of the flags."""
+    return stopping_rule(**_given(options), until=options.until, level=options.level)
+
+
+def with_plan(options: RunOptions, references: References) -> RunOptions:
+    """What no flag says as the plan says it, if there is one.
+
+    Raises:
+        GpEvalError: For a file that is no plan.
+        StateMismatchError: For a plan of other references.
+    """
+    if options.plan is None:
+        return options
+    left_open = {name for name in SETTINGS if getattr(options, name) is None}
+    model, stop = planned(
+        options.plan, left_open, references, model=options.model, stop=rule(options)
+    )
+    found = {"model": model, **vars(stop)}
+    return replace(options, **{name: found[name] for name in left_open})
+
+
+def _given(options: RunOptions) -> dict[str, Any]:
     """Parts of the stopping rule that are given."""
     names = ("width", "stable", "window", "max_items", "max_cost")
     values = {name: getattr(options, name) for name in names}
@@ -78,13 +108,14 @@ def given(options: RunOptions) -> dict[str, Any]:
 def check_same(session: AnySession, options: RunOptions) -> None:
     """Flags of a line that goes on must be those of the line that began."""
     config = session.config
-    now = {f"--{k.replace('_', '-')}": v for k, v in given(options).items()}
+    now = {f"--{k.replace('_', '-')}": v for k, v in _given(options).items()}
     before = {
-        f"--{k.replace('_', '-')}": getattr(config.stop, k) for k in given(options)
+        f"--{k.replace('_', '-')}": getattr(config.stop, k) for k in _given(options)
     }
     for flag, value, known in (
         ("--model", options.model, config.model),
         ("--seed", options.seed, config.seed),
+        ("--on-alarm", options.on_alarm, getattr(config, "on_alarm", options.on_alarm)),
         ("--target", options.targets or None, session.targets),
         *_asked_for(session, options),
     ):

@@ -160,8 +160,9 @@ def start(
 
 def _left_open(context: typer.Context) -> set[str]:
     """Settings that no flag, variable or config file gives."""
-    names = ("model", "width", "stable", "window")
-    sources = {name: context.get_parameter_source(name) for name in names}
+    from gp_eval.cli.planned import SETTINGS
+
+    sources = {name: context.get_parameter_source(name) for name in SETTINGS}
     return {n for n, source in sources.items() if source and source.name == "DEFAULT"}
 
 

@@ -121,6 +121,47 @@ def test_flags_variables_and_the_config_file_win_over_the_plan(
     assert found.stop.max_items == 9
 
 
+def run_with(refs: Path, planned: Path, *more: object):
+    """``gp-eval run`` with a command that scores by the length of an id."""
+    tool = refs.with_name("score.sh")
+    loop = 'while read -r item; do echo "$item=0.$((${#item} % 2))5" >> "$2"; done'
+    tool.write_text(f'#!/bin/sh\n{loop} < "$1"\n')
+    tool.chmod(0o755)
+    run = refs.with_name("run")
+    words = ("run", "command", run, "--refs", refs, "--plan", planned, *more)
+    return run, gp_eval(*words, "--", tool, "{items}", "{scores}")
+
+
+def test_a_run_takes_its_settings_from_the_plan_and_the_same_line_goes_on(
+    refs: Path, planned: Path
+) -> None:
+    best = json.loads(planned.read_text())["recommendation"]
+    for _ in range(2):
+        run, outcome = run_with(refs, planned, "--window", 7, "--max-items", 9)
+        assert outcome.code == 0, outcome.err
+    found = config(run)
+    assert (found.model, found.stop.width) == (best["model"], best["width"])
+    assert (found.stop.stable, found.stop.window) == (0.05, 7)
+    assert found.stop.max_items == 9
+
+
+def test_a_run_does_not_go_on_by_another_plan(refs: Path, planned: Path) -> None:
+    assert run_with(refs, planned, "--max-items", 9)[1].code == 0
+    content = json.loads(planned.read_text())
+    content["recommendation"]["stable"] = 0.01
+    planned.write_text(json.dumps(content))
+    _, outcome = run_with(refs, planned, "--max-items", 9)
+    assert outcome.code == 4
+    assert "--stable: was 0.05, is 0.01" in outcome.err
+
+
+def test_a_run_of_several_targets_has_no_plan(refs: Path, planned: Path) -> None:
+    run, outcome = run_with(refs, planned, "--target", "a", "--target", "b")
+    assert outcome.code == 2
+    assert "--plan: is about one target, several are given" in outcome.err
+    assert not run.exists()
+
+
 def test_a_plan_of_other_references_is_refused(refs: Path, planned: Path) -> None:
     run, outcome = start(refs, planned, "--exclude", "m2")
     assert outcome.code == 4

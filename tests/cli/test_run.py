@@ -67,6 +67,7 @@ def test_events_are_lines_of_json(
         (["--max-items", 8], "--max-items: was 9, is 8"),
         (["--target", "other"], "--target: was ['target'], is ['other']"),
         (["--model", "rs-mean"], "--model: was 'bayesame', is 'rs-mean'"),
+        (["--on-alarm", "warn"], "--on-alarm: was 'fallback', is 'warn'"),
     ],
 )
 def test_other_flags_than_at_the_start_are_exit_code_4(
