@@ -84,6 +84,7 @@ def fit_inflation(
     squared: Tensor,
     *,
     n_items: int,
+    n_first: int = 1,
     prior_factor: float = 1.5,
     prior_targets: float = 4.0,
 ) -> Inflation:
@@ -106,22 +107,25 @@ def fit_inflation(
     with 4 degrees of freedom has 95 % of its mass within 1.96 standard deviations.
 
     Args:
-        squared: Squared standardised errors, ``T x n_max``, after ``1..n_max`` items.
-        n_items: ``N``, above ``n_max``.
+        squared: Squared standardised errors, ``T x m``, after ``n_first`` items, one
+            more, and so on.
+        n_items: ``N``, above the last of these.
+        n_first: Items of the first column.
         prior_factor: :math:`f_0`, what is expected before any target was seen.
         prior_targets: :math:`\nu_0`.
 
     Raises:
         ValueError: For errors that are not finite, or as many items as there are.
     """
-    n_targets, n_max = squared.shape
+    n_targets, columns = squared.shape
+    n_max = n_first - 1 + columns
     if n_max >= n_items:
         raise ValueError(
             f"squared: expected errors of fewer than {n_items} items, got {n_max}"
         )
     if not bool(squared.isfinite().all()):
         raise ValueError("squared: expected finite standardised errors")
-    shares, means = _means(squared, n_items)
+    shares, means = _means(squared, n_items, n_first)
     total = prior_targets + n_targets
     scale = (prior_targets * prior_factor**2 + means.sum(0)) / total
     quantiles = float(stdtrit(total, 0.975)) / float(ndtri(0.975))
@@ -129,17 +133,19 @@ def fit_inflation(
     return Inflation(shares, tuple(factors.clamp_min(1.0).tolist()))
 
 
-def _means(squared: Tensor, n_items: int) -> tuple[tuple[float, ...], Tensor]:
+def _means(
+    squared: Tensor, n_items: int, n_first: int
+) -> tuple[tuple[float, ...], Tensor]:
     """Shares with errors around them, and each target's mean there, ``T x shares``.
 
     Without any error, as of a single item, all shares with no target to average over.
     """
-    n_targets, n_max = squared.shape
-    if not n_max:
+    n_targets, columns = squared.shape
+    if not columns:
         return _SHARES, squared.new_zeros(n_targets, len(_SHARES))
     at = torch.tensor(_SHARES, dtype=squared.dtype)
     edges = (at[:-1] * at[1:]).sqrt()
-    share = torch.arange(1, n_max + 1, dtype=squared.dtype) / n_items
+    share = torch.arange(n_first, n_first + columns, dtype=squared.dtype) / n_items
     place = torch.bucketize(share, edges)
     found = place.unique().tolist()
     means = [squared[:, place == j].mean(-1) for j in found]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from torch import Tensor
+
 from gp_eval.calibration.inflation import Inflation, fit_inflation
 from gp_eval.calibration.pseudo_targets import squared_errors
 from gp_eval.data import References
@@ -25,6 +27,7 @@ def learn_inflation(
     pseudo_targets: int,
     max_items: int,
     seed: int,
+    at_once: int | None = None,
 ) -> Inflation:
     """The inflation of a model on these references.
 
@@ -38,6 +41,10 @@ def learn_inflation(
         pseudo_targets: See :func:`~gp_eval.calibration.pseudo_targets.folds`.
         max_items: Items that each is run for.
         seed: Fixes who is left out, and random items.
+        at_once: Pseudo-targets that are run together at most, for a model of several.
+
+    Raises:
+        ValueError: If the model says nothing up to ``max_items``.
     """
 
     def learn() -> Inflation:
@@ -48,10 +55,11 @@ def learn_inflation(
             n_targets=pseudo_targets,
             max_items=max_items,
             seed=seed,
+            at_once=at_once,
         )
-        return fit_inflation(errors, n_items=len(references.items))
+        return _fit(errors, len(references.items))
 
-    settings = [model, dict(options), pseudo_targets, max_items, seed]
+    settings = [model, dict(options), pseudo_targets, max_items, seed, at_once]
     try:
         key = json.dumps(settings, sort_keys=True)
     except TypeError:
@@ -60,3 +68,14 @@ def learn_inflation(
     if key not in known:
         known[key] = learn()
     return known[key]
+
+
+def _fit(squared: Tensor, n_items: int) -> Inflation:
+    """The inflation from the first item on after which all beliefs are there."""
+    known = squared.isfinite().all(0)
+    if squared.shape[1] and not bool(known.any()):
+        raise ValueError(
+            f"calibrated: max_items: the model is not trained after {squared.shape[1]}"
+        )
+    first = int(known.long().argmax()) if squared.shape[1] else 0
+    return fit_inflation(squared[:, first:], n_items=n_items, n_first=first + 1)

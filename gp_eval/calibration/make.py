@@ -1,4 +1,4 @@
-"""A registered model with calibrated intervals."""
+"""Registered models with calibrated intervals."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from gpytorch.kernels import Kernel
 
 from gp_eval.calibration.learn import learn_inflation
 from gp_eval.calibration.model import Calibrated, CalibratedItems
+from gp_eval.calibration.targets import CalibratedTargetItems, CalibratedTargets
 from gp_eval.data import References
 from gp_eval.models.protocol import SupportsItemBelief
 from gp_eval.models.registry import (
     check_options,
     is_calibrated,
     make_model,
+    takes_seed,
     takes_targets,
 )
 
-__all__ = ["calibrated"]
+__all__ = ["calibrated", "calibrated_targets"]
 
 
 def calibrated(
@@ -54,13 +56,13 @@ def calibrated(
             that is calibrated already, or a single reference.
         DataError: For missing cells.
     """
+    if takes_targets(model):
+        raise ValueError(
+            f"calibrated: model: {model!r} is about several targets, see "
+            "'bayesame-multi-calibrated'"
+        )
     given = _options(model, options, weights=weights, covar_module=covar_module)
-    for name, value in {
-        "pseudo_targets": pseudo_targets,
-        "max_items": max_items,
-    }.items():
-        if value < 1:
-            raise ValueError(f"calibrated: {name}: expected >= 1, got {value}")
+    _check_positive(pseudo_targets=pseudo_targets, max_items=max_items)
     # A kernel is trained in place: pseudo-targets start from what it is now.
     start = copy.deepcopy(given)
     made = make_model(model, references, **given)
@@ -79,14 +81,74 @@ def calibrated(
     )
 
 
+def calibrated_targets(
+    references: References,
+    *,
+    n_targets: int,
+    model: str = "bayesame-multi",
+    options: Mapping[str, Any] | None = None,
+    weights: Sequence[float] | None = None,
+    pseudo_targets: int = 10,
+    max_items: int = 300,
+    seed: int = 0,
+) -> CalibratedTargets:
+    """The same of a model of several targets.
+
+    Pseudo-targets are run jointly, as many at once as there are targets; where fewer
+    can be left out, fewer, which tell less about each other.
+
+    Args:
+        references: Complete reference scores of at least two models.
+        n_targets: ``T``.
+        model: Registered name of a model of several targets.
+        options: Its options.
+        weights: The option of that name, for a wrapped model that takes it.
+        pseudo_targets: How many references to run as targets, at most.
+        max_items: Items to run each for, at most, but twice the initial items at
+            least; beyond, the last factor holds.
+        seed: Fixes which references, random items, and what the wrapped model draws.
+
+    Raises:
+        ValueError: For an unknown model or option, a model of one target or one that is
+            calibrated already, or a single reference.
+        DataError: For missing cells.
+    """
+    if not takes_targets(model):
+        raise ValueError(f"calibrated: model: {model!r} is about one target")
+    given = _options(model, options, weights=weights)
+    _check_positive(pseudo_targets=pseudo_targets, max_items=max_items)
+    start = copy.deepcopy(given)
+    drawn = {"seed": seed} if takes_seed(model) else {}
+    made: Any = make_model(model, references, n_targets=n_targets, **{**drawn, **given})
+    believes = isinstance(made, SupportsItemBelief)
+    kind = CalibratedTargetItems if believes else CalibratedTargets
+    return kind(
+        made,
+        references,
+        learn=lambda: learn_inflation(
+            references,
+            model,
+            start,
+            pseudo_targets=pseudo_targets,
+            max_items=max(max_items, 2 * made.initial_items),
+            seed=seed,
+            at_once=n_targets,
+        ),
+    )
+
+
+def _check_positive(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"calibrated: {name}: expected >= 1, got {value}")
+
+
 def _options(
     model: str, options: Mapping[str, Any] | None, **more: Any
 ) -> dict[str, Any]:
     """Checked options of the wrapped model."""
     if is_calibrated(model):
         raise ValueError(f"calibrated: model: {model!r} is calibrated already")
-    if takes_targets(model):
-        raise ValueError(f"calibrated: model: {model!r} is about several targets")
     given = dict(options or {})
     for name, value in more.items():
         if value is None:

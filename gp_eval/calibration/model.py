@@ -10,10 +10,9 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from gp_eval.acquisition import BatchSelection
-from gp_eval.calibration.inflation import Inflation, without_inflation
-from gp_eval.calibration.own_variance import own_variances
+from gp_eval.calibration.inflation import Inflation
+from gp_eval.calibration.recalibration import Recalibration
 from gp_eval.data import References
-from gp_eval.intervals import half_width
 from gp_eval.models.coreset import Coreset
 from gp_eval.models.protocol import (
     Hyperparameters,
@@ -21,7 +20,6 @@ from gp_eval.models.protocol import (
     Performance,
     PerformanceModel,
     SupportsItemBelief,
-    SupportsRefit,
     SupportsScoreCheck,
 )
 
@@ -39,8 +37,7 @@ class Calibrated:
     narrower. A belief of Student's t counts by its 95 % interval. At ``n = N`` the
     estimate is the benchmark score and the variance 0, whatever the wrapped model says.
 
-    The inflation is learned when a belief is first asked for. It is the update at
-    ``n = 0``, which a session writes down, so that a replay does not learn again.
+    The inflation is learned when a belief is first asked for.
 
     :func:`~gp_eval.calibration.calibrated` makes one from a registered model.
 
@@ -64,10 +61,8 @@ class Calibrated:
     ) -> None:
         self.model = model
         self._coreset = Coreset(references)
-        self._own = own_variances(references)
-        self._unseen = torch.ones_like(self._own)
-        self._learn = learn
-        self._inflation: Inflation | None = None
+        self._recalibration = Recalibration(references, learn=learn)
+        self._unseen = torch.ones_like(self._coreset.weights)
 
     # The protocol of the harness
 
@@ -118,30 +113,17 @@ class Calibrated:
     @property
     def inflation(self) -> Inflation:
         """The learned factors; learned now if they are not known yet."""
-        if self._inflation is None:
-            self._inflation = self._learn()
-        return self._inflation
+        return self._recalibration.inflation
 
     def _calibrate(self, belief: Performance, left: Tensor) -> Tensor:
         """Variances of the beliefs about sums with weights ``... x N`` left unseen."""
-        one = half_width(torch.ones_like(belief.variance))
-        believed = half_width(belief.variance.clamp_min(0.0), belief.dof) / one
-        floor = (left.square() @ self._own).to(believed)
-        factor = self.inflation.at(self._coreset.n / self._coreset.n_items)
-        return factor**2 * believed.square().maximum(floor)
-
-    # What a session writes down
+        share = left.new_tensor(self._coreset.n / self._coreset.n_items)
+        return self._recalibration.variance(belief, left, share)
 
     @property
     def updates(self) -> dict[int, Hyperparameters]:
         """The wrapped model's updates, with the inflation at ``n = 0``."""
-        known: dict[int, Hyperparameters] = {}
-        if self._inflation is not None:
-            known[0] = self._inflation.record()
-        if isinstance(self.model, SupportsRefit):
-            for n, values in self.model.updates.items():
-                known[n] = {**known.get(n, {}), **values}
-        return known
+        return self._recalibration.updates(self.model)
 
     def replay_updates(self, updates: Mapping[int, Hyperparameters]) -> None:
         """Use these at the given ``n`` instead of learning.
@@ -149,14 +131,7 @@ class Calibrated:
         Raises:
             ValueError: For an inflation that cannot be one.
         """
-        inflation = Inflation.from_record(updates.get(0, {}))
-        if inflation is not None:
-            self._inflation = inflation
-        if isinstance(self.model, SupportsRefit):
-            own = {n: without_inflation(values) for n, values in updates.items()}
-            self.model.replay_updates(
-                {n: values for n, values in own.items() if values}
-            )
+        self._recalibration.replay_updates(self.model, updates)
 
 
 class CalibratedItems(Calibrated):

@@ -38,7 +38,9 @@ class Fold:
     rest: tuple[int, ...]
 
 
-def folds(references: References, n_targets: int, *, seed: int) -> list[Fold]:
+def folds(
+    references: References, n_targets: int, *, seed: int, at_once: int | None = None
+) -> list[Fold]:
     """Who is left out: the strongest references, and random ones.
 
     Half of the targets are the strongest references, at most a fifth of all, and the
@@ -50,21 +52,27 @@ def folds(references: References, n_targets: int, *, seed: int) -> list[Fold]:
         references: All ``K``.
         n_targets: At most so many targets.
         seed: Fixes the random ones.
+        at_once: Targets of a fold at most, for a model of so many.
     """
     n_references = len(references.models)
     size = max(1, n_references // _SHARE)
+    step = min(size, at_once or size)
     strongest = torch.argsort(references.performance, descending=True, stable=True)
     first = min(n_targets // 2, size)
     weaker = strongest[first + round(n_references / _SHARE) :].tolist()
-    found = []
+    found: list[Fold] = []
     if first and len(weaker) >= 3:
-        found.append(Fold(tuple(strongest[:first].tolist()), tuple(sorted(weaker))))
+        rest = tuple(sorted(weaker))
+        best = strongest[:first].tolist()
+        found = [
+            Fold(tuple(best[at : at + step]), rest) for at in range(0, first, step)
+        ]
     n_random = min(n_targets - sum(len(f.targets) for f in found), n_references)
     drawn = random_order(n_references, seed).tolist()[:n_random]
-    for start in range(0, n_random, size):
-        out = tuple(drawn[start : min(start + size, n_random)])
-        rest = (k for k in range(n_references) if k not in out)
-        found.append(Fold(out, tuple(rest)))
+    for start in range(0, n_random, step):
+        out = tuple(drawn[start : min(start + step, n_random)])
+        rest = tuple(k for k in range(n_references) if k not in out)
+        found.append(Fold(out, rest))
     return found
 
 
@@ -76,6 +84,7 @@ def squared_errors(
     n_targets: int,
     max_items: int,
     seed: int,
+    at_once: int | None = None,
 ) -> Tensor:
     r"""Squared standardised errors :math:`z^2` of a model on pseudo-targets.
 
@@ -87,15 +96,16 @@ def squared_errors(
 
     Args:
         references: All ``K``.
-        model: Registered name of a model of one target.
+        model: Registered name. One of several targets runs each fold jointly.
         options: Its options; ``weights``, one for each reference, go with them.
         n_targets: Number of pseudo-targets.
         max_items: Items that each is run for; never all ``N``, where nothing is left
             to be wrong about.
         seed: Fixes who is left out, and random items.
+        at_once: Targets of a fold at most.
 
     Returns:
-        Shape ``T x n_max``.
+        Shape ``T x n_max``; NaN where a model of several targets is not trained yet.
 
     Raises:
         ValueError: Where the model refuses what is left of the references.
@@ -104,9 +114,10 @@ def squared_errors(
     n_max = min(max_items, n_items - 1)
     if n_max < 1:
         return references.scores.new_zeros(0, 0)
+    found = folds(references, n_targets, seed=seed, at_once=at_once)
     rows = [
         _of_fold(references, fold, model, options, n_max=n_max, seed=seed + number)
-        for number, fold in enumerate(folds(references, n_targets, seed=seed), start=1)
+        for number, fold in enumerate(found, start=1)
     ]
     return torch.cat(rows)
 

@@ -25,7 +25,7 @@ from gp_eval.cli.standing import (
 )
 from gp_eval.data import References
 from gp_eval.data.validation import DuplicateModels, Missing
-from gp_eval.models.registry import takes_targets
+from gp_eval.models.registry import is_calibrated, takes_targets
 from gp_eval.result import Result
 from gp_eval.session import MultiTargetSession, Session, open_session
 from gp_eval.stopping import StoppingRule
@@ -117,6 +117,8 @@ def create_session(
     if model is None:
         model = "bayesame" if len(targets) == 1 else "bayesame-multi"
     check_values(model, options or {})
+    if is_calibrated(model):
+        note(f"{model}: references are run as targets first, to learn its intervals")
     if len(targets) == 1 and not takes_targets(model):
         return Session.create(
             run,

@@ -65,10 +65,11 @@ _MODELS: dict[str, Callable[..., Any]] = {
 }
 
 # They run other models, and live above this folder: found when they are asked for.
-_CALIBRATED: dict[str, dict[str, str]] = {
-    "calibrated": {},
-    "bayesame-calibrated": {"model": "bayesame"},
-    "proeval-calibrated": {"model": "proeval"},
+_CALIBRATED: dict[str, tuple[str, dict[str, str]]] = {
+    "calibrated": ("calibrated", {}),
+    "bayesame-calibrated": ("calibrated", {"model": "bayesame"}),
+    "proeval-calibrated": ("calibrated", {"model": "proeval"}),
+    "bayesame-multi-calibrated": ("calibrated_targets", {"model": "bayesame-multi"}),
 }
 
 
@@ -128,8 +129,8 @@ def model_factory(name: str) -> Callable[..., Any]:
         ValueError: For an unknown name, with the known ones.
     """
     if name in _CALIBRATED:
-        made = import_module("gp_eval.calibration").calibrated
-        return partial(made, **_CALIBRATED[name])
+        maker, preset = _CALIBRATED[name]
+        return partial(getattr(import_module("gp_eval.calibration"), maker), **preset)
     if name not in _MODELS:
         raise ValueError(f"model: expected one of {model_names()}, got {name!r}")
     return _MODELS[name]

@@ -118,7 +118,10 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         MultiTargetLoop(made, references, stop=config.stop)
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
-            return cls(folder, made)
+            session = cls(folder, made)
+        session.performance()  # the first belief may have to learn its intervals
+        session._record_updates()
+        return session
 
     @classmethod
     def open(

@@ -140,3 +140,12 @@ def test_errors_that_cannot_be_used_are_refused() -> None:
     squared[1, 2] = torch.inf
     with pytest.raises(ValueError, match="finite standardised errors"):
         fit_inflation(squared, n_items=N)
+
+
+def test_runs_that_begin_late_have_factors_from_there_on() -> None:
+    squared = errors(5, N - 1)
+    whole = fit_inflation(squared, n_items=N)
+    late = fit_inflation(squared[:, 79:], n_items=N, n_first=80)
+    assert late.shares == SHARES[4:]
+    # Beyond the neighbours of the first share nothing is different.
+    assert late.factors[2:] == pytest.approx(whole.factors[6:], rel=1e-12)

@@ -111,3 +111,15 @@ def test_a_model_that_refuses_what_is_left_says_so() -> None:
     table = TABLE.subset(models=TABLE.models[:2])
     with pytest.raises(ValueError, match="'proeval' cannot run on the 1 of 2 refer"):
         squared_errors(table, "proeval", {}, n_targets=2, max_items=3, seed=0)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 9])
+def test_folds_have_no_more_targets_than_the_model(at_once: int) -> None:
+    found = folds(TABLE, 10, seed=0, at_once=at_once)
+    usual = folds(TABLE, 10, seed=0)
+    assert max(len(fold.targets) for fold in found) == min(at_once, 4)
+    flat = [k for fold in found for k in fold.targets]
+    assert flat == [k for fold in usual for k in fold.targets]
+    # The strongest are predicted from the same weaker ones, in as many runs.
+    strong = [fold for fold in found if set(fold.targets) <= set(usual[0].targets)]
+    assert {fold.rest for fold in strong if len(fold.rest) == 12} == {usual[0].rest}
