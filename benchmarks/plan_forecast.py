@@ -28,6 +28,7 @@ from gp_eval.planning.bootstrap import estimate, resampled
 from gp_eval.planning.content import Forecast
 from gp_eval.planning.folds import Fold, PlanRegime
 from gp_eval.planning.recommend import FACTORS
+from gp_eval.planning.settings import DEFAULT_MODELS
 from gp_eval.planning.stops import Stops, find_stops
 from gp_eval.planning.tasks import Done, Task, run_tasks
 from gp_eval.stopping import StoppingRule
@@ -135,7 +136,7 @@ def main() -> None:
     one_thread()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", default=SETS)
-    parser.add_argument("--models", default="bayesame,aipw,rs-mean")
+    parser.add_argument("--models", default=",".join(DEFAULT_MODELS))
     parser.add_argument("--regimes", default="interpolation,extrapolation")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--targets", type=int, default=40)
