@@ -71,11 +71,12 @@ def learn_inflation(
 
 
 def _fit(squared: Tensor, n_items: int) -> Inflation:
-    """The inflation from the first item on after which all beliefs are there."""
-    known = squared.isfinite().all(0)
-    if squared.shape[1] and not bool(known.any()):
+    """The inflation from the first item on after which there are beliefs."""
+    untrained = squared.isnan().all(0).long()
+    first = int(untrained.cumprod(0).sum())
+    if first and first == untrained.shape[0]:
         raise ValueError(
-            f"calibrated: max_items: the model is not trained after {squared.shape[1]}"
+            "calibrated: max_items: expected more than the initial items of the "
+            f"model, got {first}, after which it is not trained yet"
         )
-    first = int(known.long().argmax()) if squared.shape[1] else 0
     return fit_inflation(squared[:, first:], n_items=n_items, n_first=first + 1)

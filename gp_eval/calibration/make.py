@@ -91,8 +91,9 @@ def calibrated_targets(
     pseudo_targets: int = 10,
     max_items: int = 300,
     seed: int = 0,
+    learning_seed: int = 0,
 ) -> CalibratedTargets:
-    """The same of a model of several targets.
+    """A :class:`CalibratedTargets` model: of several targets, else as ``calibrated``.
 
     Pseudo-targets are run jointly, as many at once as there are targets; where fewer
     can be left out, fewer, which tell less about each other.
@@ -106,11 +107,12 @@ def calibrated_targets(
         pseudo_targets: How many references to run as targets, at most.
         max_items: Items to run each for, at most, but twice the initial items at
             least; beyond, the last factor holds.
-        seed: Fixes which references, random items, and what the wrapped model draws.
+        seed: Of what the wrapped model draws.
+        learning_seed: Fixes which references, and random items.
 
     Raises:
         ValueError: For an unknown model or option, a model of one target or one that is
-            calibrated already, or a single reference.
+            calibrated already, a single reference, or initial items that leave none.
         DataError: For missing cells.
     """
     if not takes_targets(model):
@@ -120,6 +122,13 @@ def calibrated_targets(
     start = copy.deepcopy(given)
     drawn = {"seed": seed} if takes_seed(model) else {}
     made: Any = make_model(model, references, n_targets=n_targets, **{**drawn, **given})
+    # Now: a session with a smaller budget lowers it, pseudo-targets have none.
+    initial, n_items = made.initial_items, len(references.items)
+    if n_items > 1 and not initial < n_items:
+        raise ValueError(
+            f"calibrated: options: expected fewer initial items than the {n_items} "
+            f"there are, got {initial}: after all of them nothing is uncertain"
+        )
     believes = isinstance(made, SupportsItemBelief)
     kind = CalibratedTargetItems if believes else CalibratedTargets
     return kind(
@@ -130,8 +139,8 @@ def calibrated_targets(
             model,
             start,
             pseudo_targets=pseudo_targets,
-            max_items=max(max_items, 2 * made.initial_items),
-            seed=seed,
+            max_items=max(max_items, 2 * initial),
+            seed=learning_seed,
             at_once=n_targets,
         ),
     )

@@ -20,6 +20,8 @@ from gp_eval.models.protocol import (
     Performance,
     SupportsBegin,
     SupportsItemBelief,
+    SupportsScoreCheck,
+    as_items,
 )
 
 __all__ = ["CalibratedTargetItems", "CalibratedTargets"]
@@ -74,12 +76,34 @@ class CalibratedTargets:
         """Take in rows ``m x 2`` of item and target and their scores, in that order.
 
         Raises:
-            ValueError: For what the wrapped model refuses; nothing is changed then.
+            ValueError: For a row out of range or evaluated before, or a score that is
+                not finite; nothing is changed then.
         """
+        fresh = self._checked(items, torch.as_tensor(scores).reshape(-1))
         self.model.condition(items, scores)
-        for (item, target), score in zip(items.tolist(), scores.tolist(), strict=True):
-            self._coresets[int(target)].add(int(item), score)
-            self._unseen[int(target), int(item)] = 0.0
+        for target, item, score in fresh:
+            self._coresets[target].add(item, score)
+            self._unseen[target, item] = 0.0
+
+    def _checked(self, items: Tensor, scores: Tensor) -> list[tuple[int, int, float]]:
+        """Targets, items and scores that may be taken in; nothing is changed."""
+        if items.ndim != 2 or items.shape[1] != 2 or items.shape[0] != scores.shape[0]:
+            raise ValueError(
+                "items, scores: expected rows [item, target] and as many scores, got "
+                f"{tuple(items.shape)} and {tuple(scores.shape)}"
+            )
+        wanted = as_items(items[:, 1], self.n_targets, name="targets")
+        found = []
+        for target in dict.fromkeys(wanted):
+            own = [row for row, t in enumerate(wanted) if t == target]
+            pairs = self._coresets[target].check(items[own, 0], scores[own])
+            found += [(target, item, score) for item, score in pairs]
+        return found
+
+    def check_score(self, score: float) -> None:
+        """Raise ``ValueError`` for a score that the wrapped model cannot take."""
+        if isinstance(self.model, SupportsScoreCheck):
+            self.model.check_score(score)
 
     def performance(self) -> Performance:
         """The wrapped model's estimates, with calibrated variances and covariance."""

@@ -191,7 +191,7 @@ OnAlarmOption = Annotated[
     option(
         "on-alarm",
         "When the target leaves what the references span: estimate by a random sample "
-        "of the other items, or only warn.",
+        "of the other items, or only warn, as with several targets.",
     ),
 ]
 Seed = Annotated[int, option("seed", "Fixes every random choice.")]

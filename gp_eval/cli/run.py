@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from gp_eval.cli.output import note, print_json
-from gp_eval.cli.run_options import RunOptions, check_same, rule, with_plan
+from gp_eval.cli.run_options import RunOptions, check_same, with_plan
 from gp_eval.cli.sessions import create_session
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
@@ -98,7 +98,7 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
     references = None if options.refs is None else _references(options)
     if (run / CONFIG).exists():
         with open_session(run, references=references) as session:
-            check_same(session, with_plan(options, session.references))
+            check_same(session, with_plan(options, session.references)[0])
             yield session
         return
     if references is None:
@@ -108,13 +108,13 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
         raise typer.BadParameter("--target: the tool's flags do not name the model")
     if options.plan is not None and len(targets) > 1:
         raise typer.BadParameter("--plan: is about one target, several are given")
-    options = with_plan(options, references)
+    options, stop = with_plan(options, references)
     with create_session(
         run,
         references,
         targets,
         model=options.model,
-        stop=rule(options),
+        stop=stop,
         seed=options.seed or 0,
         costs=options.costs,
         cost_aware=options.cost_aware,

@@ -96,6 +96,7 @@ OnAlarm = Annotated[
     option(
         "on-alarm",
         "When the target leaves what the references span: estimate by a random sample "
-        "of the other items, or only warn. [default: fallback]",
+        "of the other items, or only warn, as with several targets. [default: "
+        "fallback]",
     ),
 ]

@@ -16,7 +16,7 @@ from gp_eval.errors import StateMismatchError
 from gp_eval.session import MultiTargetSession, Session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["RunOptions", "check_same", "rule", "with_plan"]
+__all__ = ["RunOptions", "check_same", "with_plan"]
 
 AnySession = Session | MultiTargetSession
 
@@ -76,26 +76,30 @@ class RunOptions:
     strict: bool
 
 
-def rule(options: RunOptions) -> StoppingRule:
+def _rule(options: RunOptions) -> StoppingRule:
     """The stopping rule of the flags."""
     return stopping_rule(**_given(options), until=options.until, level=options.level)
 
 
-def with_plan(options: RunOptions, references: References) -> RunOptions:
-    """What no flag says as the plan says it, if there is one.
+def with_plan(
+    options: RunOptions, references: References
+) -> tuple[RunOptions, StoppingRule]:
+    """Flags, and their rule, with what a plan says where no flag does.
+
+    The window of a decision is its own, whatever the plan's.
 
     Raises:
         GpEvalError: For a file that is no plan.
         StateMismatchError: For a plan of other references.
     """
     if options.plan is None:
-        return options
+        return options, _rule(options)
     left_open = {name for name in SETTINGS if getattr(options, name) is None}
     model, stop = planned(
-        options.plan, left_open, references, model=options.model, stop=rule(options)
+        options.plan, left_open, references, model=options.model, stop=_rule(options)
     )
     found = {"model": model, **vars(stop)}
-    return replace(options, **{name: found[name] for name in left_open})
+    return replace(options, **{name: found[name] for name in left_open}), stop
 
 
 def _given(options: RunOptions) -> dict[str, Any]:

@@ -119,31 +119,31 @@ def create_session(
     check_values(model, options or {})
     if is_calibrated(model):
         note(f"{model}: references are run as targets first, to learn its intervals")
-    if len(targets) == 1 and not takes_targets(model):
-        return Session.create(
+    if len(targets) > 1 or takes_targets(model):
+        if costs is not None or cost_aware:
+            raise ValueError(
+                "costs: several targets have no budget in common; use one session each"
+            )
+        return MultiTargetSession.create(
             run,
             references,
-            target=targets[0],
+            targets=targets,
             model=model,
             model_options=options,
             stop=stop,
             seed=seed,
-            costs=None if costs is None else read_costs(costs),
-            cost_aware=cost_aware,
-            on_alarm=on_alarm,
         )
-    if costs is not None or cost_aware:
-        raise ValueError(
-            "costs: several targets have no budget in common; use one session each"
-        )
-    return MultiTargetSession.create(
+    return Session.create(
         run,
         references,
-        targets=targets,
+        target=targets[0],
         model=model,
         model_options=options,
         stop=stop,
         seed=seed,
+        costs=None if costs is None else read_costs(costs),
+        cost_aware=cost_aware,
+        on_alarm=on_alarm,
     )
 
 

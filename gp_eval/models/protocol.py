@@ -263,9 +263,9 @@ def check_batch(
     return fresh
 
 
-def as_items(items: Tensor | int, n_items: int) -> list[int]:
-    """Item indices as a checked list."""
+def as_items(items: Tensor | int, n_items: int, *, name: str = "items") -> list[int]:
+    """Item indices as a checked list; ``name`` is what the error calls them."""
     indices = torch.as_tensor(items).reshape(-1).tolist()
     if wrong := [i for i in indices if not (0 <= i < n_items and i == int(i))]:
-        raise ValueError(f"items: expected indices 0..{n_items - 1}, got {wrong[:5]}")
+        raise ValueError(f"{name}: expected indices 0..{n_items - 1}, got {wrong[:5]}")
     return [int(i) for i in indices]

@@ -116,10 +116,10 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
         # Everything that can be wrong with the arguments shows before a file is made.
         made = _make_model(config, references, progress)
         MultiTargetLoop(made, references, stop=config.stop)
+        made.performance()  # a first belief may have to learn its intervals
         folder = SessionFolder.create(path, config, references)
         with folder.closing_on_failure():
             session = cls(folder, made)
-        session.performance()  # the first belief may have to learn its intervals
         session._record_updates()
         return session
 
@@ -151,7 +151,13 @@ class MultiTargetSession(BaseSession[MultiTargetConfig]):
             read_only=read_only,
         )
         with folder.closing_on_failure():
-            return cls(folder, _make_model(folder.config, folder.references, progress))
+            made = _make_model(folder.config, folder.references, progress)
+            session = cls(folder, made)
+            if not read_only:  # what a kill left unlearned is learned and kept
+                session.performance()
+        if not read_only:
+            session._record_updates()
+        return session
 
     # Asking and telling
 

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from multi_target_sessions import TARGETS, SharedMean, create, evaluate
+from multi_target_sessions import SharedMean
 from populations import population
 
-from gp_eval import MultiTargetLoop, MultiTargetSession, StoppingRule
-from gp_eval.calibration import CalibratedTargets, Inflation, learn, own_variances
+from gp_eval import MultiTargetLoop, StoppingRule
+from gp_eval.calibration import (
+    CalibratedTargets,
+    Inflation,
+    fit_inflation,
+    learn,
+    own_variances,
+)
 from gp_eval.models import (
     MultiTargetModel,
     Performance,
@@ -135,7 +140,7 @@ def test_with_all_items_a_target_is_its_score_and_certain() -> None:
 
 def test_sums_have_calibrated_variances_and_are_certain_once_seen() -> None:
     model = wrapped()
-    seen = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1), (4, 1))
+    seen = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1), (4, 1), (9, 1))
     tell(model, *seen)
     whole = model.performance().variance  # trained by that
     weights = torch.zeros(3, 20, dtype=torch.float64)
@@ -147,6 +152,9 @@ def test_sums_have_calibrated_variances_and_are_certain_once_seen() -> None:
     floor = float(own_variances(TABLE)[4:8].sum()) / 16
     expected = KNOWN.at(0.2) ** 2 * max(float(inner.variance[0, 1]), floor)
     assert float(sums.variance[0, 1]) == pytest.approx(expected, rel=1e-10)
+    floor = float(own_variances(TABLE)[5:8].sum()) / 16  # item 4 is known of target 1
+    expected = KNOWN.at(0.25) ** 2 * max(float(inner.variance[1, 1]), floor)
+    assert float(sums.variance[1, 1]) == pytest.approx(expected, rel=1e-10)
     torch.testing.assert_close(sums.variance[:, 2], whole, rtol=1e-9, atol=0)
     assert sums.covariance is not None
     flat = sums.covariance.reshape(6, 6)
@@ -167,21 +175,83 @@ def test_it_supports_what_the_wrapped_model_supports() -> None:
         "bayesame-multi-calibrated", TABLE, n_targets=2, model="shared-mean"
     )
     assert isinstance(plain, MultiTargetModel)
+    assert isinstance(plain.model, SharedMean)
     assert not isinstance(plain, SupportsItemBelief)
 
 
-def test_a_refused_batch_changes_nothing() -> None:
-    model = wrapped()
+@pytest.mark.parametrize(
+    ("items", "scores", "message"),
+    [
+        (rows((3, 0), (2, 0)), [0.1, 0.1], "evaluated already"),
+        (rows((3, 1), (3, 1)), [0.1, 0.2], "evaluated already"),
+        (rows((3, 0), (3, 1)), [0.1, math.nan], "finite"),
+        (
+            rows((3, 0), (3, 2)),
+            [0.1, 0.2],
+            r"targets: expected indices 0..1, got \[2\]",
+        ),
+        (rows((3, 0), (20, 1)), [0.1, 0.2], r"items: expected indices 0..19"),
+        (rows((3, 0)), [0.1, 0.2], r"expected rows \[item, target\] and as many"),
+        (torch.tensor([3, 0]), [0.1], r"expected rows \[item, target\] and as many"),
+    ],
+)
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_refused_batch_changes_nothing(
+    careless: bool, items: torch.Tensor, scores: list[float], message: str
+) -> None:
+    model = fixed([[0.01, 0.0], [0.0, 0.01]]) if careless else wrapped()
     tell(model, (2, 0))
     before = model.performance()
-    for items, scores in (
-        (rows((2, 0)), [0.1]),
-        (rows((3, 1), (3, 1)), [0.1, 0.2]),
-        (rows((3, 1)), [math.nan]),
-    ):
-        with pytest.raises(ValueError, match=r"evaluated already|finite"):
-            model.condition(items, torch.tensor(scores))
+    with pytest.raises(ValueError, match=message):
+        model.condition(items, torch.tensor(scores))
     assert torch.equal(model.performance().variance, before.variance)
+
+
+def test_scores_may_be_a_column() -> None:
+    model = wrapped()
+    model.condition(rows((3, 0), (4, 1)), SCORES[[0, 1], [3, 4]].unsqueeze(-1))
+    found = model.performance()
+    again = wrapped()
+    tell(again, (3, 0), (4, 1))
+    assert torch.equal(found.variance, again.performance().variance)
+
+
+def test_scores_that_the_wrapped_model_refuses_are_refused() -> None:
+    class Strict(Believes):
+        def check_score(self, score: float) -> None:
+            if score not in (0.0, 1.0):
+                raise ValueError(f"expected 0 or 1, got {score}")
+
+    model = CalibratedTargets(
+        Strict([[0.1, 0.0], [0.0, 0.1]], dof=None), TABLE, learn=lambda: KNOWN
+    )
+    model.check_score(1.0)
+    with pytest.raises(ValueError, match=r"expected 0 or 1, got 0\.5"):
+        model.check_score(0.5)
+    wrapped().check_score(0.5)
+
+
+def test_initial_items_end_when_there_are_no_more() -> None:
+    model = wrapped()
+    tell(model, (2, 0))
+    assert model.model.updates == {}
+    model.begin()
+    assert set(model.model.updates) == {1}
+
+
+def test_what_the_wrapped_model_draws_is_by_the_seed() -> None:
+    name = "bayesame-multi"
+    plain = make_model(name, TABLE, n_targets=2, seed=3, **OPTIONS)
+    ours, other = (
+        make_model(f"{name}-calibrated", TABLE, n_targets=2, seed=s, options=OPTIONS)
+        for s in (3, 4)
+    )
+    drawn = [
+        torch.cat([p.flatten() for p in m.model.covar_module.parameters()])
+        for m in (plain, ours.model, other.model)
+    ]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
 
 
 def test_pseudo_targets_are_run_jointly_as_many_as_there_are_targets(
@@ -191,9 +261,10 @@ def test_pseudo_targets_are_run_jointly_as_many_as_there_are_targets(
 
     def spy(*_, n_targets: int, max_items: int, at_once: int, **__) -> torch.Tensor:
         told.update(n_targets=n_targets, max_items=max_items, at_once=at_once)
-        squared = torch.full((4, 12), 4.0, dtype=torch.float64)
-        squared[:, :3] = math.nan  # not trained yet
-        return squared
+        return late.clone()
+
+    late = torch.arange(48, dtype=torch.float64).view(4, 12)
+    late[:, :3] = math.nan  # not trained yet
 
     monkeypatch.setattr(learn, "squared_errors", spy)
     made = make_model(
@@ -205,6 +276,7 @@ def test_pseudo_targets_are_run_jointly_as_many_as_there_are_targets(
         max_items=7,
     )
     # Only shares with trained beliefs: 4..12 of 20 items.
+    assert made.inflation == fit_inflation(late[:, 3:], n_items=20, n_first=4)
     assert made.inflation.shares == (0.2, 0.33, 0.5)
     assert told == {"n_targets": 6, "max_items": 20, "at_once": 2}
 
@@ -227,8 +299,9 @@ def test_learning_runs_the_model_itself() -> None:
         options=OPTIONS,
         pseudo_targets=3,
         max_items=10,
+        seed=5,
     )
-    assert again.inflation is made.inflation  # once for a table
+    assert again.inflation is made.inflation  # once for a table, whatever is drawn
 
 
 @pytest.mark.parametrize(
@@ -238,53 +311,12 @@ def test_learning_runs_the_model_itself() -> None:
         ({"model": "bayesame-multi-calibrated"}, "calibrated already"),
         ({"options": {"nope": 1}}, "unknown options"),
         ({"pseudo_targets": 0}, "pseudo_targets: expected >= 1, got 0"),
+        (
+            {"options": {"initial": 1.0}},
+            "expected fewer initial items than the 20 there are, got 20",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_model("bayesame-multi-calibrated", TABLE, n_targets=2, **settings)
-
-
-# Sessions
-
-SESSION = {
-    "model": "bayesame-multi-calibrated",
-    "model_options": {"model": "shared-mean", "pseudo_targets": 3},
-}
-
-
-def test_a_resumed_session_does_not_learn_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with create(tmp_path / "run", **SESSION) as session:
-        evaluate(session, 14)
-        before = session.estimates()
-
-    def forbidden(*_, **__):
-        raise AssertionError("learned again")
-
-    monkeypatch.setattr(learn, "squared_errors", forbidden)
-    with MultiTargetSession.open(tmp_path / "run") as session:
-        assert session.estimates() == before
-
-
-def test_the_inflation_is_on_disk_before_the_first_pair_is_asked(
-    tmp_path: Path,
-) -> None:
-    with create(tmp_path / "run", **SESSION) as session:
-        assert isinstance(session.model, CalibratedTargets)
-        assert isinstance(session.model.model, SharedMean)
-    assert "inflation.factors" in (tmp_path / "run" / "events.jsonl").read_text()
-    assert len(TARGETS) == session.model.n_targets
-
-
-def test_progress_and_the_initial_items_are_those_of_the_wrapped_model(
-    tmp_path: Path,
-) -> None:
-    told: list[tuple[int, int]] = []
-    with create(
-        tmp_path / "run", **SESSION, progress=lambda *step: told.append(step)
-    ) as session:
-        evaluate(session, 14)
-        assert session.model.initial_items == session.model.model.initial_items == 3
-    assert (5, 5) in told

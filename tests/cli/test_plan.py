@@ -145,6 +145,23 @@ def test_a_run_takes_its_settings_from_the_plan_and_the_same_line_goes_on(
     assert found.stop.max_items == 9
 
 
+def test_a_run_is_ruled_as_a_session_that_was_started_with_the_same_flags(
+    refs: Path, planned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(refs.parent)
+    Path("gp-eval.toml").write_text("[run.command]\nstable = 0.04\n")
+    monkeypatch.setenv("GP_EVAL_MODEL", "rs-mean")
+    flags = ("--until", "score>=0.99", "--max-items", 35)
+    run, outcome = run_with(refs, planned, *flags)
+    assert outcome.code == 0, outcome.err
+    ran = config(run)
+    assert (ran.model, ran.stop.stable, ran.stop.window) == ("rs-mean", 0.04, 5)
+    run.rename(refs.with_name("before"))
+    run, outcome = start(refs, planned, *flags, "--stable", 0.04)
+    assert outcome.code == 0, outcome.err
+    assert config(run).stop == ran.stop
+
+
 def test_a_run_does_not_go_on_by_another_plan(refs: Path, planned: Path) -> None:
     assert run_with(refs, planned, "--max-items", 9)[1].code == 0
     content = json.loads(planned.read_text())

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from command import Outcome, gp_eval
 
+from gp_eval.cli.run_options import RunOptions
+
 SCORE = """#!/bin/sh
 while read -r item; do echo "$item=0.$((${#item} % 2))5" >> "$2"; done < "$1"
 """
@@ -141,6 +143,38 @@ def test_a_budget_too_small_is_exit_code_3_when_strict(
 ) -> None:
     flags = ["--refs", table, "--max-items", 3, "--width", 1e-6, "--strict"]
     assert run(tmp_path / "run", *flags, *command).code == 3
+
+
+@pytest.mark.parametrize("flags", [[], ["--on-alarm", "warn"]])
+def test_what_to_do_on_an_alarm_is_written_down(
+    tmp_path: Path, table: Path, command: list[str], flags: list[str]
+) -> None:
+    usual = ["--refs", table, "--max-items", 3]
+    assert run(tmp_path / "run", *usual, *flags, *command).code == 0
+    config = json.loads((tmp_path / "run" / "session.json").read_text())
+    assert config["on_alarm"] == (flags[-1] if flags else "fallback")
+    assert run(tmp_path / "run", *usual, *flags, *command).code == 0
+
+
+@pytest.mark.parametrize("tool", ["lm-eval", "inspect", "command"])
+def test_every_tool_has_the_same_flags_of_the_session(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tool: str
+) -> None:
+    told: list[RunOptions] = []
+    monkeypatch.setattr(
+        "gp_eval.cli.run.run_driver", lambda run, driver, options: told.append(options)
+    )
+    words = ("--plan", "plan.json", "--on-alarm", "warn", "--until", "score>=0.5")
+    own = {
+        "lm-eval": ["--model", "hf"],
+        "inspect": ["task.py@t"],
+        "command": ["score", "{items}", "{scores}"],
+    }
+    outcome = gp_eval("run", tool, tmp_path / "run", *words, "--", *own[tool])
+    assert outcome.code == 0, outcome.err
+    (found,) = told
+    assert found.plan == Path("plan.json")
+    assert (found.on_alarm, found.until) == ("warn", "score>=0.5")
 
 
 def test_several_targets(tmp_path: Path, table: Path) -> None:

@@ -75,7 +75,8 @@ def fit_effects(
             return effects + step
         step = _shortened(loss, effects, step)
         effects = effects + step
-        if float((step.abs() / (1.0 + effects.abs())).max()) < _TOLERANCE:
+        moved, size = step.abs().amax(-1), effects.abs().amax(-1)
+        if bool((moved < _TOLERANCE * (1.0 + size)).all()):
             return effects
     raise RuntimeError(
         f"effects of the target did not converge in {_STEPS} steps on "
