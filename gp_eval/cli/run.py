@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from gp_eval.cli.output import note, print_json
-from gp_eval.cli.run_options import RunOptions, check_same, with_plan
+from gp_eval.cli.run_options import RunOptions, check_same, rule
 from gp_eval.cli.sessions import create_session
 from gp_eval.cli.standing import (
     BUDGET_SPENT,
@@ -98,7 +98,7 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
     references = None if options.refs is None else _references(options)
     if (run / CONFIG).exists():
         with open_session(run, references=references) as session:
-            check_same(session, with_plan(options, session.references)[0])
+            check_same(session, options)
             yield session
         return
     if references is None:
@@ -108,12 +108,12 @@ def _opened(run: Path, options: RunOptions) -> Iterator[AnySession]:
         raise typer.BadParameter("--target: the tool's flags do not name the model")
     if options.plan is not None and len(targets) > 1:
         raise typer.BadParameter("--plan: is about one target, several are given")
-    options, stop = with_plan(options, references)
+    model, stop = rule(options, references)
     with create_session(
         run,
         references,
         targets,
-        model=options.model,
+        model=model,
         stop=stop,
         seed=options.seed or 0,
         costs=options.costs,

@@ -16,7 +16,7 @@ from gp_eval.errors import StateMismatchError
 from gp_eval.session import MultiTargetSession, Session
 from gp_eval.stopping import StoppingRule
 
-__all__ = ["RunOptions", "check_same", "with_plan"]
+__all__ = ["RunOptions", "check_same", "rule"]
 
 AnySession = Session | MultiTargetSession
 
@@ -76,30 +76,38 @@ class RunOptions:
     strict: bool
 
 
-def _rule(options: RunOptions) -> StoppingRule:
-    """The stopping rule of the flags."""
-    return stopping_rule(**_given(options), until=options.until, level=options.level)
-
-
-def with_plan(
+def rule(
     options: RunOptions, references: References
-) -> tuple[RunOptions, StoppingRule]:
-    """Flags, and their rule, with what a plan says where no flag does.
-
-    The window of a decision is its own, whatever the plan's.
+) -> tuple[str | None, StoppingRule]:
+    """Model and rule of a new session, with what a plan says where no flag does.
 
     Raises:
         GpEvalError: For a file that is no plan.
         StateMismatchError: For a plan of other references.
     """
+    stop = stopping_rule(**_given(options), until=options.until, level=options.level)
     if options.plan is None:
-        return options, _rule(options)
-    left_open = {name for name in SETTINGS if getattr(options, name) is None}
+        return options.model, stop
+    return planned(
+        options.plan, _left_open(options), references, model=options.model, stop=stop
+    )
+
+
+def _with_plan(options: RunOptions, references: References) -> RunOptions:
+    """The flags, and what a plan says where there is none."""
+    if options.plan is None:
+        return options
+    left_open = _left_open(options)
+    stop = stopping_rule(**_given(options), until=None, level=None)
     model, stop = planned(
-        options.plan, left_open, references, model=options.model, stop=_rule(options)
+        options.plan, left_open, references, model=options.model, stop=stop
     )
     found = {"model": model, **vars(stop)}
-    return replace(options, **{name: found[name] for name in left_open}), stop
+    return replace(options, **{name: found[name] for name in left_open})
+
+
+def _left_open(options: RunOptions) -> set[str]:
+    return {name for name in SETTINGS if getattr(options, name) is None}
 
 
 def _given(options: RunOptions) -> dict[str, Any]:
@@ -111,7 +119,7 @@ def _given(options: RunOptions) -> dict[str, Any]:
 
 def check_same(session: AnySession, options: RunOptions) -> None:
     """Flags of a line that goes on must be those of the line that began."""
-    config = session.config
+    config, options = session.config, _with_plan(options, session.references)
     now = {f"--{k.replace('_', '-')}": v for k, v in _given(options).items()}
     before = {
         f"--{k.replace('_', '-')}": getattr(config.stop, k) for k in _given(options)
