@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -83,7 +84,8 @@ def fit_population_prior(buckets: Buckets, *, seed: int = 0) -> PopulationPrior:
     Args:
         buckets: Items and reference scores.
         seed: Of the folds and of the items that are used; fixed, so that the prior is
-            a function of the references.
+            a function of the references. They are drawn by rank: the order in which
+            items and references are given does not matter.
     """
     kernel = PopulationKernel(PopulationStatistics.from_scores(*_rows(buckets)))
     slopes: list[float] = []
@@ -108,18 +110,34 @@ def _rows(buckets: Buckets) -> tuple[Tensor, Tensor]:
     return buckets.phi.cpu(), buckets.counts.cpu()
 
 
+def _ranked_references(buckets: Buckets) -> Tensor:
+    """From the weakest to the strongest; ties by agreement with the others."""
+    phi, counts = (rows.numpy() for rows in _rows(buckets))
+    agreement = (counts * phi.mean(-1)) @ phi
+    return torch.from_numpy(np.lexsort((agreement, counts @ phi)))
+
+
+def _some_items(buckets: Buckets, generator: torch.Generator) -> Tensor:
+    """Buckets of up to ``_ITEMS`` items, drawn by their rank from hard to easy."""
+    phi, counts = _rows(buckets)
+    by_strength = phi[:, _ranked_references(buckets)].numpy()
+    ranked = torch.from_numpy(np.lexsort((*by_strength.T, by_strength.mean(-1))))
+    items = ranked.repeat_interleave(counts.long()[ranked])
+    return items[torch.randperm(items.shape[0], generator=generator)[:_ITEMS]]
+
+
 def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
     """References of each fold; at least two that differ are left for the others.
 
     With few references the others may be one model twice, which tells nothing.
     """
-    phi, counts = _rows(buckets)
+    phi, _ = _rows(buckets)
     n_references = phi.shape[1]
     if n_references < 3:
         return
-    order = torch.randperm(n_references, generator=generator)
-    size = max(1, n_references // 4)
-    strongest = torch.argsort(counts @ phi, descending=True)
+    ranked = _ranked_references(buckets)
+    order = ranked[torch.randperm(n_references, generator=generator)]
+    size, strongest = max(1, n_references // 4), ranked.flip(0)
     for fold in (
         order[:size],
         order[size : 2 * size],
@@ -142,8 +160,7 @@ def _pseudo_targets(
     # The link is that of all references, though the others alone may be in [0, 1].
     statistics = PopulationStatistics.from_scores(others, counts, bounded=bounded)
     everyone = buckets.item_bucket.cpu()
-    some = torch.randperm(everyone.shape[0], generator=generator)[:_ITEMS]
-    chosen = everyone[some]
+    chosen = _some_items(buckets, generator)
     scores = phi[:, fold[:_FOLD]].T
     effects = _free_effects(statistics, others, scores, everyone)
     mean = statistics.response(others, effects @ statistics.features(others).T)

@@ -41,30 +41,26 @@ def test_is_a_function_of_the_references_and_the_seed(kind: str) -> None:
     assert not same(fit_population_prior(buckets_of(table(kind)), seed=1), one)
 
 
+@pytest.mark.parametrize("n_items", [50, 400])
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_order_of_references_draws_other_folds_and_changes_little(
-    kind: str,
+def test_the_order_of_items_and_references_does_not_matter(
+    kind: str, n_items: int
 ) -> None:
-    """The folds are drawn by position, so the prior is not the same to the digit."""
-    here = fit_population_prior(buckets_of(table(kind)))
-    there = fit_population_prior(buckets_of(table(kind).flip(1)))
-    # Within the width of the hyperprior, which is what an order could undo at most.
-    apart = (there.log_variances - here.log_variances).abs()
-    assert float(apart.max()) < float(prior._HYPERPRIOR.std.max())
-    assert not same(here, there)
-
-
-def test_another_order_of_items_changes_nothing_where_all_are_used() -> None:
-    """Fewer items than a fold takes: the draw of items is an order."""
-    x = table()
-    assert x.shape[0] <= prior._ITEMS
+    """With more items than are used as well: what is drawn is drawn by rank."""
+    assert 50 < prior._ITEMS < 400
+    x = answers(spread(9), n_items, kind=kind)
+    generator = torch.Generator().manual_seed(3)
+    items, models = (torch.randperm(n, generator=generator) for n in x.shape)
     here = fit_population_prior(buckets_of(x))
-    there = fit_population_prior(buckets_of(x.flip(0)))
-    # L-BFGS-B stops at gradients of 1e-3, by another rounding a little elsewhere.
-    torch.testing.assert_close(
-        there.log_variances, here.log_variances, rtol=0, atol=1e-3
-    )
-    torch.testing.assert_close(there.effects_mean, here.effects_mean, rtol=1e-8, atol=0)
+    for other in (x[items], x[:, models], x[items][:, models]):
+        there = fit_population_prior(buckets_of(other))
+        # L-BFGS-B stops at gradients of 1e-3, by another rounding a little elsewhere.
+        torch.testing.assert_close(
+            there.log_variances, here.log_variances, rtol=0, atol=1e-3
+        )
+        torch.testing.assert_close(
+            there.effects_mean, here.effects_mean, rtol=1e-8, atol=0
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
