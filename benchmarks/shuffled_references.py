@@ -12,9 +12,7 @@ with its standard error by the jackknife over draws.
 from __future__ import annotations
 
 import argparse
-import math
 
-import numpy as np
 import torch
 from _common import emit, one_thread, shared_references
 from rich.progress import Progress
@@ -23,6 +21,7 @@ from torch import Tensor
 from gp_eval._random import random_order
 from gp_eval.cli.output import progress_console
 from gp_eval.data import References
+from gp_eval.experiments.clusters import Clusters, jackknife_standard_error
 from gp_eval.experiments.metrics import evaluation_weighted_rmse, random_sample_rmse
 from gp_eval.experiments.simulators import make_simulator
 from gp_eval.experiments.splits import interpolation
@@ -53,30 +52,26 @@ def draw(table: References, model: str, *, seed: int) -> tuple[Tensor, Tensor]:
     return errors.square().mean(0), random_sample_rmse(targets).square().mean(0)
 
 
-def log_ratio(ours: Tensor, theirs: Tensor) -> float:
-    """Of draws ``D x N`` that are pooled."""
-    own, other = (
-        evaluation_weighted_rmse(squares.mean(0).sqrt()) for squares in (ours, theirs)
-    )
-    return float((own / other).log())
-
-
 def compare(name: str, model: str, draws: int) -> dict[str, object]:
     table = shared_references(name)
     with Progress(console=progress_console(), transient=True) as bars:
         seeds = bars.track(range(draws), description=f"{name}, {model}")
         found = [draw(table, model, seed=seed) for seed in seeds]
-    ours, theirs = (torch.stack(squares) for squares in zip(*found, strict=True))
-    kept = [[d for d in range(draws) if d != out] for out in range(draws)]
-    parts = np.array([log_ratio(ours[k], theirs[k]) for k in kept])
-    variance = float(((parts - parts.mean()) ** 2).sum()) * (draws - 1) / draws
-    ratio = math.exp(log_ratio(ours, theirs))
+    both = [torch.stack(squares) for squares in zip(*found, strict=True)]
+
+    def log_ratio(kept: Tensor) -> Tensor:
+        share = kept / kept.sum(-1, keepdim=True)
+        own, other = (evaluation_weighted_rmse((share @ s).sqrt()) for s in both)
+        return (own / other).log()
+
+    ratio = float(log_ratio(torch.ones(draws).double()).exp())
+    error = jackknife_standard_error(log_ratio, Clusters.of(range(draws), range(draws)))
     return {
         "set": name,
         "model": model,
         "draws": draws,
         "ratio": ratio,
-        "ratio_se": ratio * math.sqrt(variance),
+        "ratio_se": ratio * float(error),
     }
 
 

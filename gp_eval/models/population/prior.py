@@ -91,9 +91,12 @@ def fit_population_prior(buckets: Buckets, *, seed: int = 0) -> PopulationPrior:
     slopes: list[float] = []
     parts: list[Components] = []
     generator = torch.Generator().manual_seed(seed)
-    for fold in _folds(buckets, generator):
+    references = _ranked_references(buckets)
+    items = _ranked_items(buckets, references)
+    for fold in _folds(buckets, references, generator):
+        some = torch.randperm(items.shape[0], generator=generator)[:_ITEMS]
         part, found = _pseudo_targets(
-            buckets, fold, generator, bounded=kernel.statistics.bounded
+            buckets, fold, items[some], bounded=kernel.statistics.bounded
         )
         parts.append(part)
         slopes += found
@@ -117,16 +120,17 @@ def _ranked_references(buckets: Buckets) -> Tensor:
     return torch.from_numpy(np.lexsort((agreement, counts @ phi)))
 
 
-def _some_items(buckets: Buckets, generator: torch.Generator) -> Tensor:
-    """Buckets of up to ``_ITEMS`` items, drawn by their rank from hard to easy."""
+def _ranked_items(buckets: Buckets, references: Tensor) -> Tensor:
+    """Bucket of each item from hard to easy; ties by the scores of the references."""
     phi, counts = _rows(buckets)
-    by_strength = phi[:, _ranked_references(buckets)].numpy()
+    by_strength = phi[:, references].numpy()
     ranked = torch.from_numpy(np.lexsort((*by_strength.T, by_strength.mean(-1))))
-    items = ranked.repeat_interleave(counts.long()[ranked])
-    return items[torch.randperm(items.shape[0], generator=generator)[:_ITEMS]]
+    return ranked.repeat_interleave(counts.long()[ranked])
 
 
-def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
+def _folds(
+    buckets: Buckets, ranked: Tensor, generator: torch.Generator
+) -> Iterator[Tensor]:
     """References of each fold; at least two that differ are left for the others.
 
     With few references the others may be one model twice, which tells nothing.
@@ -135,7 +139,6 @@ def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
     n_references = phi.shape[1]
     if n_references < 3:
         return
-    ranked = _ranked_references(buckets)
     order = ranked[torch.randperm(n_references, generator=generator)]
     size, strongest = max(1, n_references // 4), ranked.flip(0)
     for fold in (
@@ -150,9 +153,12 @@ def _folds(buckets: Buckets, generator: torch.Generator) -> Iterator[Tensor]:
 
 
 def _pseudo_targets(
-    buckets: Buckets, fold: Tensor, generator: torch.Generator, *, bounded: bool
+    buckets: Buckets, fold: Tensor, chosen: Tensor, *, bounded: bool
 ) -> tuple[Components, list[float]]:
-    """Residuals of a fold in working units, their components, and the slopes."""
+    """Residuals of a fold in working units, their components, and the slopes.
+
+    Effects are fitted to all items; the components are of these buckets alone.
+    """
     phi, counts = _rows(buckets)
     rest = torch.ones(phi.shape[1], dtype=torch.bool)
     rest[fold] = False
@@ -160,7 +166,6 @@ def _pseudo_targets(
     # The link is that of all references, though the others alone may be in [0, 1].
     statistics = PopulationStatistics.from_scores(others, counts, bounded=bounded)
     everyone = buckets.item_bucket.cpu()
-    chosen = _some_items(buckets, generator)
     scores = phi[:, fold[:_FOLD]].T
     effects = _free_effects(statistics, others, scores, everyone)
     mean = statistics.response(others, effects @ statistics.features(others).T)

@@ -83,7 +83,9 @@ def test_more_references_move_it_within_bounds(kind: str, n_models: int) -> None
 @pytest.mark.parametrize("n_models", [3, 4, 5, 8, 13, 40, 200])
 def test_folds_leave_two_references_that_differ(n_models: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    folds = list(prior._folds(buckets_of(table("binary", n_models)), generator))
+    buckets = buckets_of(table("binary", n_models))
+    ranked = prior._ranked_references(buckets)
+    folds = list(prior._folds(buckets, ranked, generator))
     assert len(folds) == 3
     for fold in folds:
         assert 1 <= len(fold) <= n_models - 2
@@ -100,8 +102,9 @@ def test_residuals_are_those_of_effects_fitted_to_all_scores() -> None:
     x = table()
     buckets = buckets_of(x)
     fold = torch.tensor([2, 5])
-    generator = torch.Generator().manual_seed(0)
-    part, slopes = prior._pseudo_targets(buckets, fold, generator, bounded=True)
+    part, slopes = prior._pseudo_targets(
+        buckets, fold, buckets.item_bucket, bounded=True
+    )
     others = [k for k in range(9) if k not in (2, 5)]
     rest = buckets.phi[:, others]
     statistics = PopulationStatistics.from_scores(rest, buckets.counts)
